@@ -136,7 +136,7 @@ static int send_from(struct job *job, int rank, const struct muster_wire *messag
     return 0;
 }
 
-/* A turn is asked for, and over, when all ranks say so; one may ask while another's is not over. */
+/* A turn is asked for, and over, when all ranks agree; one may ask while another's is not over. */
 static int count_asked(struct job *job, struct muster_err *err)
 {
     if (++job->asked < job->plan->gpus)

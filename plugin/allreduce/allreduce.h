@@ -61,8 +61,8 @@ struct muster_allreduce_probe {
     char gpu[64];
 };
 
-/* What this machine offers, looked up in a process of its own that is given up after
- * `deadline_s`. Fails if the driver or NCCL cannot be loaded; err says which and why. */
+/* What this machine offers, looked up in a process of its own that is given up after `deadline_s`.
+ * Fails if the driver or NCCL cannot be loaded; err has which and why. */
 int muster_allreduce_probe(const char *nccl, unsigned deadline_s,
                            struct muster_allreduce_probe *probe, struct muster_err *err);
 

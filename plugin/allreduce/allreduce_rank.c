@@ -111,7 +111,7 @@ static int agree_on_id(struct rank *rank, struct muster_nccl_id *id)
     return 0;
 }
 
-/* Ranks share GPUs where there are too few; NCCL allows that from 2.30 on, if it is told to. */
+/* Ranks share GPUs where there are too few; NCCL allows that from 2.30 on, if it is set to. */
 static int open_device(struct rank *rank)
 {
     int device = 0, devices = 0;

@@ -1,5 +1,5 @@
-/* What the all-reduce job and its ranks say to each other: one packet a message, on a socket pair
- * per rank. Both ends are the same program, so the structs travel as they are. */
+/* What the all-reduce job and its ranks send each other: one packet a message, on a socket pair per
+ * rank. Both ends are the same program, so the structs travel as they are. */
 #ifndef MUSTER_ALLREDUCE_ALLREDUCE_WIRE_H
 #define MUSTER_ALLREDUCE_ALLREDUCE_WIRE_H
 

@@ -26,7 +26,7 @@ __attribute__((format(printf, 2, 3))) void muster_err_write(struct muster_err *e
 /* The same for want of memory; `what` it was for. */
 #define muster_fail_memory(err, what) (muster_err_write_memory(err, what), muster_failed())
 void muster_err_write_memory(struct muster_err *err, const char *what);
-/* Whether that is what went wrong: it says nothing about what was read. */
+/* Whether that is what went wrong: it is no property of what was read. */
 bool muster_is_memory(const struct muster_err *err);
 
 #endif

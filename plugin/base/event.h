@@ -1,6 +1,6 @@
 /*
- * What NCCL tells a profiler plugin, the same for every interface version. plugin/nccl fills it
- * from a version's descriptor (and, for replays, the other way round); nothing else knows the
+ * What NCCL calls a profiler plugin with, the same for every interface version. plugin/nccl fills
+ * it from a version's descriptor (and, for replays, the other way round); nothing else knows the
  * descriptors.
  */
 #ifndef MUSTER_BASE_EVENT_H
@@ -62,7 +62,7 @@ enum muster_event_state {
 
 /* A collective, a send or a receive: COLL, P2P, COLL_API, P2P_API, CE_COLL. */
 struct muster_event_op {
-    uint64_t comm_hash;     /* v1 to v3, where init tells nothing; else 0 */
+    uint64_t comm_hash;     /* v1 to v3, where init has none; else 0 */
     const char *comm_name;  /* v1 to v3; the caller's memory, may be NULL */
     uint64_t count;         /* as NCCL passes it: of COLL's AllGather and Broadcast in bytes */
     uint64_t seq;           /* COLL, CE_COLL: NCCL's counter per function, not an order */
@@ -129,7 +129,7 @@ struct muster_event_args {
     int32_t appended;     /* proxy control */
 };
 
-/* A communicator as init tells it. v1 to v3 tell nothing: hash 0, nranks 0, rank -1. */
+/* A communicator as init has it. v1 to v3 have nothing: hash 0, nranks 0, rank -1. */
 struct muster_event_init {
     uint64_t comm_hash;
     const char *name; /* may be NULL */

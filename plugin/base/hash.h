@@ -1,4 +1,4 @@
-/* FNV-1a, 64 bits: to tell things apart, not against an adversary. */
+/* FNV-1a, 64 bits: to distinguish things, not against an adversary. */
 #ifndef MUSTER_BASE_HASH_H
 #define MUSTER_BASE_HASH_H
 

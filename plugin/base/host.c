@@ -43,7 +43,7 @@ static void make_stem(char *stem, size_t size, const char *from)
     stem[n] = '\0';
 }
 
-/* An identity that does not fit keeps its beginning, and a hash tells it from its like. */
+/* An identity that does not fit keeps its beginning, and a hash distinguishes it from its like. */
 static void make_id(char *id, size_t size, const char *from)
 {
     muster_text_copy(id, size, from);

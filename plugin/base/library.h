@@ -2,7 +2,7 @@
 #ifndef MUSTER_BASE_LIBRARY_H
 #define MUSTER_BASE_LIBRARY_H
 
-/* Forgets what a failed dlopen or dlsym left on this thread: dlerror() would tell it to whoever
+/* Forgets what a failed dlopen or dlsym left on this thread: dlerror() would give it to whoever
  * asks next, and it is allocated until somebody does. */
 void muster_library_forget(void);
 

@@ -1,5 +1,5 @@
 /*
- * What muster itself says on stderr: one line, "muster: text". Never called from a callback that
+ * What muster itself logs on stderr: one line, "muster: text". Never called from a callback that
  * NCCL makes during training; set-up, tear-down and muster's own threads only. Thread-safe (one
  * write(2) a line).
  */

@@ -36,7 +36,7 @@ enum { MUSTER_NCCL_NO_NUMBER = 255 };
     ROW(GATHER,         "Gather",        "Gather",        10, NULL)             \
     ROW(SCATTER,        "Scatter",       "Scatter",       9,  NULL)
 
-/* ncclDatatypeToString leaves out uint8, and says Unknown. */
+/* ncclDatatypeToString leaves out uint8, and returns Unknown. */
 #define MUSTER_DTYPE_LIST(ROW)                              \
     ROW(INT8,       "int8",       "ncclInt8",       0,  1)  \
     ROW(UINT8,      "uint8",      "Unknown",        1,  1)  \
@@ -143,8 +143,8 @@ uint64_t muster_op_size_bytes(unsigned func, unsigned dtype, uint64_t count, uin
  * AllGather, ReduceScatter, AllToAll, Gather, Scatter (n-1)/n; all others 1. */
 double muster_busbw_factor(unsigned func, uint32_t nranks);
 
-/* A version as 10000 * X + 100 * Y + Z, of which the later is the greater. ncclGetVersion says 1000
- * * X before 2.9, which is taken, too: 2408 is 20408. 0: unknown. */
+/* A version as 10000 * X + 100 * Y + Z, of which the later is the greater. ncclGetVersion returns
+ * 1000 * X before 2.9, which is taken, too: 2408 is 20408. 0: unknown. */
 uint32_t muster_nccl_version_code(uint32_t given);
 /* "2.4.8" of either. */
 void muster_nccl_version_text(char *to, size_t size, uint32_t given);

@@ -1,4 +1,4 @@
-/* Words for what joins two GPUs: the class of the path and what the driver says about peer access.
+/* Words for what joins two GPUs: the class of the path and what the driver reports of peer access.
  * The numbers stand in segments and logs. */
 #ifndef MUSTER_BASE_PCIE_H
 #define MUSTER_BASE_PCIE_H

@@ -9,7 +9,7 @@
 enum { MUSTER_TERMINAL_USUAL = 100, MUSTER_TERMINAL_LEAST = 40 };
 
 struct muster_terminal {
-    unsigned width; /* columns; MUSTER_TERMINAL_USUAL where nothing tells */
+    unsigned width; /* columns; MUSTER_TERMINAL_USUAL where it is not known */
     bool fit;       /* somebody reads at that width: tables leave columns out to fit, too */
     bool style;     /* bold and colour: a terminal, not TERM=dumb, no NO_COLOR */
 };

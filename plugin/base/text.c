@@ -275,7 +275,7 @@ static unsigned edit_distance(const char *a, size_t na, const char *b, size_t nb
     return old[nb];
 }
 
-enum { LETTERS = 32 }; /* kinds of characters that are told apart below */
+enum { LETTERS = 32 }; /* kinds of characters that are distinguished below */
 
 static void count_letters(const char *word, signed char *count)
 {

@@ -18,7 +18,7 @@ void muster_text_copy_path(char *to, size_t size, const char *from);
 void muster_text_clean_path(char *path, size_t size);
 /* "4 KiB", "1.5 MiB", "512 B". */
 void muster_text_bytes(char *to, size_t size, uint64_t bytes);
-/* What follows a whole number that says which one: "st", "nd", "rd", "th". Static. */
+/* The suffix of an ordinal number: "st", "nd", "rd", "th". Static. */
 const char *muster_text_ordinal(uint64_t number);
 /* How long ago: "2 s ago", "3 min ago", "5 hours ago", "now" where it is still to come. */
 void muster_text_age(char *to, size_t size, uint64_t then_unix_ns, uint64_t now_unix_ns);
@@ -55,7 +55,7 @@ bool muster_text_ends_with(const char *text, const char *end);
  * letters), else NULL. */
 const char *muster_text_nearest(const char *word, const char *const *candidates, size_t n);
 /* Closes a stream of open_memstream; NULL passes. False: memory ran out somewhere on the way, which
- * fclose need not tell; *text is freed then. */
+ * fclose need not report; *text is freed then. */
 bool muster_text_close(FILE *stream, char **text);
 
 #endif

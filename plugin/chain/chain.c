@@ -207,7 +207,7 @@ struct arrival {
     unsigned api;
     int kind;
     union nccl_descr *d;  /* a copy, for each profiler's names of what is above */
-    void **group_at;      /* where it says its group; NULL: it does not */
+    void **group_at;      /* where it keeps its group; NULL: it does not */
     void *parent, *group; /* NCCL's names of what is above */
     bool elsewhere;       /* a ProxyOp for another process: its parent is one of that process */
 };
@@ -272,10 +272,10 @@ static inline void *start_other(const struct arrival *event, const struct muster
     return handle;
 }
 
-/* Whose context the other profiler gets of an event that it asked for; NULL: it is told nothing. Up
- * to 2.27 NCCL shows no operation of a group without a handle. The network works for other
- * processes, too (PXN), and brings their contexts, which nobody here could look into: then it is
- * one of this process. */
+/* Whose context the other profiler gets of an event that it asked for; NULL: it is called for
+ * nothing. Up to 2.27 NCCL shows no operation of a group without a handle. The network works for
+ * other processes, too (PXN), and brings their contexts, which nobody here could look into: then it
+ * is one of this process. */
 static inline struct muster_chain_comm *
 comm_of_other(const struct arrival *event, struct muster_chain_comm *comm, const void *parent)
 {

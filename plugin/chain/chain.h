@@ -1,7 +1,7 @@
 /*
  * Another profiler beside muster: MUSTER_CHAIN. NCCL has room for one, so muster takes the call,
  * does its own part, and calls the other with contexts, parents and handles of the other's own, in
- * the newest interface that both it and NCCL have. Either is told what it asked for and what that
+ * the newest interface that both it and NCCL have. Either gets what it asked for and what that
  * brings along, as NCCL would; NCCL is asked for what both want.
  *
  * What NCCL holds of an event is muster's handle where the other has none, else the name of a pair

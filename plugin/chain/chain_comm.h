@@ -25,7 +25,7 @@ enum {
 
 struct muster_chain_comm {
     _Atomic uint32_t life; /* 0: never used */
-    _Atomic bool alive;    /* the other was told of it, and not of its end */
+    _Atomic bool alive;    /* the other got it, and not its end */
     void *own, *other;     /* written before life is */
     uint64_t context;      /* what NCCL has */
     unsigned api;          /* of the NCCL that made it */

@@ -1,7 +1,8 @@
 /*
  * muster's and the other profiler's handle of one event, under a name that NCCL holds for both. A
- * name says whose it is, which place it means and which life of that place, as muster's own handles
- * do (record/handle.h); the fourth of the kinds there that muster has no use for keeps them apart:
+ * name holds whose it is, which place it means and which life of that place, as muster's own
+ * handles do (record/handle.h); the fourth of the kinds there that muster has no use for keeps them
+ * apart:
  *
  *   63..44 nonce of the process | 43..40 15 | 39..16 lap | 15..0 place
  *

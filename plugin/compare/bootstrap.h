@@ -27,7 +27,7 @@ uint64_t muster_blocks_count(const struct muster_blocks *blocks);
 bool muster_blocks_draw(const struct muster_blocks *blocks, uint64_t seed, double *mean);
 
 /* What changed: where the true value lies in 199 of 200 cases, as far as the runs' own ups and
- * downs tell. */
+ * downs show. */
 struct muster_change {
     bool known;
     double value, low, high;

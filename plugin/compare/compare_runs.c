@@ -59,7 +59,7 @@ static bool same_blocks(const struct muster_blocks *a, const struct muster_block
     return same;
 }
 
-/* Sides of the same values did not change: no draw has to tell. */
+/* Sides of the same values did not change: no draw has to decide. */
 static void find_change(const struct muster_blocks *a, const struct muster_blocks *b, bool relative,
                         uint64_t seed, struct draws *draws, struct muster_change *change)
 {

@@ -1,7 +1,7 @@
 /*
  * Two runs beside each other: what became slower from A to B, where, and by how much. The interval
- * of a change tells what the ups and downs inside the runs allow; two runs of the same job differ
- * by more than that (docs/reference/compare.md). Pure.
+ * of a change rests on what the ups and downs inside the runs allow; two runs of the same job
+ * differ by more than that (docs/reference/compare.md). Pure.
  */
 #ifndef MUSTER_COMPARE_COMPARE_RUNS_H
 #define MUSTER_COMPARE_COMPARE_RUNS_H
@@ -12,7 +12,7 @@
 #include "compare/run_samples.h"
 #include "diagnose/finding.h"
 
-/* Less is not told: share of the beat. */
+/* Less is not reported: share of the beat. */
 #define MUSTER_COMPARE_LEAST 0.03
 
 struct muster_compare_side {
@@ -84,7 +84,7 @@ void muster_compare_text(const struct muster_compared *compared, double limit,
 void muster_compare_json(const struct muster_compared *compared, double limit, FILE *out);
 
 /* From which change of a rank's time on it counts, of changes that are certain; 0 where nothing
- * tells how long operations take. */
+ * shows how long operations take. */
 double muster_compare_least_us(const struct muster_compared *compared);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum { A, B };
 
-/* From there on a percentage says less than how many times as long it takes. */
+/* From there on a percentage is less clear than how many times as long it takes. */
 static const double times_from = 3;
 
 static const char *const measures[MUSTER_COMPARE_MEASURES] = {"beat", "transfer", "waiting"};

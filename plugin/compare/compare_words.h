@@ -1,4 +1,4 @@
-/* What a comparison says in words; between those that print it. Buffers get cut, never overrun. */
+/* A comparison in words; between those that print it. Buffers get cut, never overrun. */
 #ifndef MUSTER_COMPARE_COMPARE_WORDS_H
 #define MUSTER_COMPARE_COMPARE_WORDS_H
 
@@ -20,8 +20,8 @@ void muster_compare_put_class(char *to, size_t size, const struct muster_compare
  * that both runs have none was timed in 8 or more of 32 parts of each run. Compare longer runs" */
 void muster_compare_put_unknown(char *to, size_t size, const struct muster_compared *compared);
 
-/* The first thing that is said: whether B hangs, whether it is slower, where most of that is, and
- * who the others wait for more than before. */
+/* The first thing that is printed: whether B hangs, whether it is slower, where most of that is,
+ * and who the others wait for more than before. */
 struct muster_compare_verdict {
     char line[MUSTER_COMPARE_LINES][MUSTER_COMPARE_LINE];
     unsigned lines;

@@ -20,7 +20,7 @@ struct muster_actions {
     char exec[MUSTER_ACTION_BYTES]; /* `args` terminated texts, one behind the other */
 };
 
-/* As the table of kinds says; what is not shown then, `muster diagnose` shows. */
+/* As in the table of kinds; what is not shown then, `muster diagnose` shows. */
 void muster_actions_default(struct muster_actions on[MUSTER_FINDING_KINDS]);
 
 /* Reads the section; `file` stands in errors. What is done about a late rank is done about a late

@@ -34,7 +34,7 @@ struct muster_settings {
 void muster_settings_default(struct muster_settings *settings);
 
 /* Reads the environment and the file it names. -1: something is wrong (unknown key with the nearest
- * known one, bad value, bad YAML): err says all of it in one line, "file:line:column: ..." or
+ * known one, bad value, bad YAML): err has all of it in one line, "file:line:column: ..." or
  * "MUSTER_X: ...", with what follows from it. The rest holds all the same: of a file with an error
  * nothing, of variables those that are right. Where it may be a directory or a policy that is
  * meant, `off` is set: what would be written elsewhere, or steered otherwise, had better not be.
@@ -42,8 +42,9 @@ void muster_settings_default(struct muster_settings *settings);
  * nothing else is looked at. */
 int muster_settings_load(struct muster_settings *settings, struct muster_err *err);
 
-/* Whoever starts a job says what is wrong, once; its processes, which inherit the environment, find
- * the same and need not say it again. Marked in MUSTER_SAID, which holds what was said. */
+/* Whoever starts a job prints what is wrong, once; its processes, which inherit the environment,
+ * find the same and need not print it again. Marked in MUSTER_SAID, which holds what was printed.
+ */
 void muster_settings_mark_reported(const struct muster_err *err);
 bool muster_settings_was_reported(const struct muster_err *err);
 

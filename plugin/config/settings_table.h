@@ -36,7 +36,7 @@ extern const size_t muster_settings_count;
  * reads: known, and no settings. */
 bool muster_variable_is_internal(const char *name);
 
-/* Sets one value. The error says only "expected ..., found ...": the caller knows where. */
+/* Sets one value. The error reads only "expected ..., found ...": the caller knows where. */
 int muster_setting_set(struct muster_settings *settings, const struct muster_setting *setting,
                        const char *text, struct muster_err *err);
 /* "auto, full, light or channels": what the setting accepts, for errors and help. */

@@ -4,7 +4,7 @@
 
 #include "nccl/nccl_names.h"
 
-/* All that any version up to v4 says of a collective. */
+/* All that any version up to v4 has of a collective. */
 struct coll {
     const char *name;
     uint64_t comm_hash;

@@ -1,7 +1,7 @@
 /*
  * A descriptor of one interface version as an older one would have had it, for a profiler that has
  * only the older. What the older version has no field for is left out; what only it has and the
- * newer does not tell is taken from `who`, or 0.
+ * newer lacks is taken from `who`, or 0.
  */
 #ifndef MUSTER_NCCL_DESCRIPTOR_DOWNGRADE_H
 #define MUSTER_NCCL_DESCRIPTOR_DOWNGRADE_H
@@ -30,7 +30,7 @@ static inline size_t nccl_descr_size(unsigned api)
     return sizes[api];
 }
 
-/* The communicator as v1 to v3 name it in each operation; v4 on tells it in init. */
+/* The communicator as v1 to v3 name it in each operation; v4 on has it in init. */
 struct nccl_lower_who {
     const char *name; /* may be NULL */
     uint64_t comm_hash;

@@ -21,7 +21,7 @@ enum muster_names {
 enum { MUSTER_NAMES_SETS = 16, MUSTER_NAMES_WAYS = 4, MUSTER_NAMES_ADDRESS_BITS = 56 };
 
 /* Address below, value in the top byte, so that one load gives both of the same literal and relaxed
- * order is enough: an entry says nothing about any other memory. 0 is empty. */
+ * order is enough: an entry guards no other memory. 0 is empty. */
 extern _Atomic uint64_t muster_names_seen[MUSTER_NAMES_KINDS][MUSTER_NAMES_SETS][MUSTER_NAMES_WAYS];
 
 static inline _Atomic uint64_t *muster_names_set(enum muster_names kind, uint64_t address)

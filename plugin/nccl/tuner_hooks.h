@@ -12,7 +12,7 @@
 struct muster_steering_init {
     unsigned api; /* tuner interface version */
     uint64_t ranks, nodes;
-    uint64_t nvlink_domains; /* 0: the interface does not tell */
+    uint64_t nvlink_domains; /* 0: the interface has none */
     uint32_t nccl;           /* version code; 0: not known */
 };
 

@@ -1,7 +1,7 @@
 /*
- * What the process that loaded us can tell about itself: on which GPU NCCL calls, and whether its
- * shared memory is large enough for kernel timing. Only looks at what is loaded already; set-up
- * only, never in a training callback.
+ * What the process that loaded us shows of itself: on which GPU NCCL calls, and whether its shared
+ * memory is large enough for kernel timing. Only looks at what is loaded already; set-up only,
+ * never in a training callback.
  */
 #ifndef MUSTER_PLUGIN_NCCL_PROCESS_H
 #define MUSTER_PLUGIN_NCCL_PROCESS_H
@@ -20,7 +20,7 @@ void muster_process_gpu(struct muster_gpu *gpu);
  * one. */
 bool muster_process_cuda(struct muster_cuda *cuda);
 
-/* How the player of a recording tells when the call that it plays came; NULL: it does not. */
+/* How the player of a recording passes on when the call that it plays came; NULL: it does not. */
 muster_replay_clock *muster_process_replay_clock(void);
 
 /* CPUs that the calling thread may use; 1 at least. */

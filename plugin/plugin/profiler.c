@@ -37,7 +37,7 @@ static struct {
     struct muster_seg_identity identity;
     struct muster_cuda cuda; /* filled where has_cuda is set */
     bool has_cuda;
-    bool odd_api;        /* a second NCCL's interface did not fit, and it was said */
+    bool odd_api;        /* a second NCCL's interface did not fit, and it was logged */
     bool old_broadcasts; /* NCCL_ALLGATHERV_ENABLE=0: NCCL's issue 2368 does not come up */
     bool kernels; /* NCCL stamps kernels: asked for, and safe with every communicator so far */
     _Atomic(struct muster_recorder *) recorder;
@@ -67,7 +67,7 @@ static int mask_of(const struct muster_settings *settings, uint32_t api, bool la
     return mask & known;
 }
 
-/* The mask for this process's NCCL of interface `api`. A replay's kernels tell what events would.
+/* The mask for this process's NCCL of interface `api`. A replay's kernels show what events would.
  */
 static int mask_here(uint32_t api)
 {
@@ -111,7 +111,7 @@ static bool decide_timed(struct muster_seg_identity *identity, const struct must
     return !why;
 }
 
-/* What MUSTER_TIMING=channels asks for, as long as it is safe; else `full`, said once. */
+/* What MUSTER_TIMING=channels asks for, as long as it is safe; else `full`, logged once. */
 static void decide_kernels_locked(const struct muster_event_init *init)
 {
     char why[128];
@@ -153,7 +153,7 @@ static void open_trace(const struct muster_gpu *gpu)
         atomic_store_explicit(&plugin.trace, trace, memory_order_release);
 }
 
-/* A replay's machine is not the one that it tells of. */
+/* A replay's machine is not the one that was recorded. */
 static void start_sampler(struct muster_recorder *recorder)
 {
     struct muster_err err;
@@ -265,7 +265,7 @@ static bool has_failed(void)
     return atomic_load_explicit(&plugin.failed, memory_order_relaxed);
 }
 
-/* The recorder, made if this is the first communicator; NULL: switched off or not possible, said
+/* The recorder, made if this is the first communicator; NULL: switched off or not possible, logged
  * once. */
 static struct muster_recorder *recorder_for(uint64_t comm_hash, const struct muster_gpu *gpu)
 {

@@ -1,5 +1,5 @@
 /*
- * A policy: rules that say which algorithm, protocol and number of channels NCCL should use where.
+ * A policy: rules that name which algorithm, protocol and number of channels NCCL should use where.
  *
  * Parse once; freeze per communicator; look up. A decision is a pure function of the policy and of
  * inputs that are equal on all ranks. The first rule that matches decides. Everything here is
@@ -34,7 +34,7 @@ enum muster_policy_key {
     MUSTER_KEY_RANKS,
     MUSTER_KEY_NODES,
     MUSTER_KEY_RANKS_PER_NODE, /* ranks / nodes; matches nothing where that is no whole number */
-    MUSTER_KEY_NVLINK_DOMAINS, /* matches nothing below interface v5, which does not tell */
+    MUSTER_KEY_NVLINK_DOMAINS, /* matches nothing below interface v5, which has none */
     MUSTER_KEY_PIPE_OPS,       /* operations that NCCL pipelines in one kernel */
     MUSTER_KEYS
 };
@@ -102,8 +102,8 @@ typedef void muster_policy_report(void *to, const struct muster_policy_message *
 void muster_policy_message_print(char *to, size_t size,
                                  const struct muster_policy_message *message);
 
-/* Parses the `policy:` of a document; its other sections are config/settings.h's to check. Says all
- * errors (at most 100) and warnings in the order of the file; `emit` may be NULL. On success 0
+/* Parses the `policy:` of a document; its other sections are config/settings.h's to check. Reports
+ * all errors (at most 100) and warnings in the order of the file; `emit` may be NULL. On success 0
  * and *policy, the caller's to free, without rules where there is no `policy:`; with any error -1.
  */
 int muster_policy_parse(struct muster_policy **policy, const char *file, const char *text,
@@ -120,7 +120,7 @@ struct muster_query {
     uint64_t bytes;
     uint64_t pipe_ops; /* at least 1 */
     uint64_t ranks, nodes;
-    uint64_t nvlink_domains; /* 0: the interface does not tell */
+    uint64_t nvlink_domains; /* 0: the interface has none */
 };
 
 /* The slow, plain way: index of the first rule that matches, or MUSTER_POLICY_NO_RULE. */

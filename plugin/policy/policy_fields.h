@@ -1,5 +1,5 @@
 /*
- * The one table of what a policy may say. Parser, error texts, nearest words, JSON Schema and
+ * The one table of what a policy may hold. Parser, error texts, nearest words, JSON Schema and
  * `muster policy` all walk it.
  */
 #ifndef MUSTER_POLICY_POLICY_FIELDS_H

@@ -84,8 +84,8 @@ static void report_foreign(struct muster_policy_parser *parser, const struct mus
     report(parser, place, false, text);
 }
 
-/* Whether >= stands there without quotes, or one column before: a bare > begins a block of text
- * for YAML, and what it says of that helps nobody. */
+/* Whether >= stands there without quotes, or one column before: a bare > begins a block of text for
+ * YAML, and its error for that helps nobody. */
 static bool is_bare_comparison(const char *text, size_t bytes, struct muster_yaml_place place)
 {
     const char *at = text, *end = text + bytes;

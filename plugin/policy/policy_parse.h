@@ -14,7 +14,7 @@ struct muster_policy_parser {
     uint64_t pipe_bound[MUSTER_POLICY_PIPE_BOUNDS + 2];
 };
 
-/* Says it, and returns false. */
+/* Reports it, and returns false. */
 __attribute__((format(printf, 3, 4))) bool muster_policy_error(struct muster_policy_parser *parser,
                                                                struct muster_yaml_place place,
                                                                const char *fmt, ...);

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "policy/policy.h"
 
-/* `sizes`: units are allowed. The error says what was found and expected, not where. */
+/* `sizes`: units are allowed. The error names what was found and expected, not where. */
 int muster_range_parse(struct muster_policy_range *range, const char *text, bool sizes,
                        struct muster_err *err);
 

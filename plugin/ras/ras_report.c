@@ -127,7 +127,7 @@ void muster_ras_free(struct muster_ras_report *report)
     *report = (struct muster_ras_report){0};
 }
 
-/* ---- saying ---- */
+/* ---- wording ---- */
 
 /* Some ranks by name. */
 struct naming {

@@ -1,7 +1,7 @@
 /*
- * What NCCL's own RAS service says of a job's communicators, read from its JSON: a second witness
- * to findings about hangs, never one alone. It counts what was launched and does not see what has
- * ended. Anybody's bytes: everything is bounded, and refused whole with line and column.
+ * What NCCL's own RAS service reports of a job's communicators, read from its JSON: a second
+ * witness to findings about hangs, never one alone. It counts what was launched and does not see
+ * what has ended. Anybody's bytes: everything is bounded, and refused whole with line and column.
  */
 #ifndef MUSTER_RAS_RAS_REPORT_H
 #define MUSTER_RAS_RAS_REPORT_H
@@ -41,7 +41,7 @@ int muster_ras_read(const char *name, const char *text, size_t bytes,
                     struct muster_ras_report *report, struct muster_err *err);
 void muster_ras_free(struct muster_ras_report *report);
 
-/* What it says of a communicator, in ranks of that. */
+/* What it reports of a communicator, in ranks of that. */
 void muster_ras_describe(const struct muster_ras_report *report, uint64_t comm,
                          struct muster_finding_lines *to);
 

@@ -21,7 +21,7 @@ int muster_driver_open(struct muster_driver *driver, const char *path, unsigned 
 
 /* These return the plugin's result (0: success). `mask` outlives the driver's contexts. An event
  * that the driver's interface does not have is not delivered: *handle is NULL, the result 0. State
- * args are NULL where NCCL passes NULL, whatever `args` says. */
+ * args are NULL where NCCL passes NULL, whatever `args` is. */
 int muster_driver_init(const struct muster_driver *driver, void **context, int *mask,
                        const struct muster_event_init *init);
 int muster_driver_start(const struct muster_driver *driver, void *context, void **handle,

@@ -38,7 +38,7 @@ int muster_line_u64(const struct muster_line *line, const char *name, uint64_t *
 int muster_line_hash(const struct muster_line *line, const char *name, uint64_t *value);
 /* NULL for JSON's null. Lives as long as the words. */
 int muster_line_text(const struct muster_line *line, const char *name, const char **value);
-/* Reads a field of `event` as the table of formats says. */
+/* Reads a field of `event` as in the table of formats. */
 int muster_line_field(const struct muster_line *line, const struct muster_trace_field *field,
                       struct muster_event *event);
 

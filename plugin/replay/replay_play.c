@@ -24,7 +24,7 @@ static void sleep_until(uint64_t at_ns)
     }
 }
 
-/* A busy machine wakes late: the plugin is told when the call came. */
+/* A busy machine wakes late: the plugin is given when the call came. */
 static void wait_for(const struct muster_play *play, uint64_t t_ns)
 {
     if (play->speed && t_ns > play->epoch_ns) {

@@ -1,9 +1,9 @@
 /*
- * Plays one rank's trace into a plugin, as the NCCL that it names would call: an event is
- * delivered only if the plugin's mask asks for it where that NCCL reads the mask, its handle NULL
- * or not decides about stop, states and children, and captured operations keep the mask of their
- * capture. What the recorded NCCL told of graph replays is told again, although NCCL is silent
- * about them where KernelCh was off at the capture and no network is used. All calls come from the
+ * Plays one rank's trace into a plugin, as the NCCL that it names would call: an event is delivered
+ * only if the plugin's mask asks for it where that NCCL reads the mask, its handle NULL or not
+ * decides about stop, states and children, and captured operations keep the mask of their capture.
+ * What the recorded NCCL reported of graph replays is reported again, although NCCL is silent about
+ * them where KernelCh was off at the capture and no network is used. All calls come from the
  * calling thread, in the order of the trace.
  */
 #ifndef MUSTER_REPLAY_REPLAY_PLAY_H

@@ -106,7 +106,7 @@ static uint64_t first_ns(const struct muster_trace *trace)
     return trace->calls ? trace->call[0].t_ns : 0;
 }
 
-/* Says that the rank is ready, or why not, and waits for the others. False: do not play. */
+/* Reports that the rank is ready, or why not, and waits for the others. False: do not play. */
 static bool meet(struct rank *rank, char **argv, int failed, const struct muster_err *err)
 {
     int hello_fd = atoi(argv[MUSTER_REPLAY_HELLO]), go_fd = atoi(argv[MUSTER_REPLAY_GO]);

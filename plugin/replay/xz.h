@@ -1,4 +1,4 @@
-/* Whole files of text, plain or xz, told apart by their first bytes. */
+/* Whole files of text, plain or xz, recognized by their first bytes. */
 #ifndef MUSTER_REPLAY_XZ_H
 #define MUSTER_REPLAY_XZ_H
 

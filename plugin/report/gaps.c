@@ -1,4 +1,4 @@
-/* What could not be seen and why, in sentences. Each says how much, of whom, and what to do. */
+/* What could not be seen and why, in sentences. Each names how much, of whom, and what to do. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -76,7 +76,7 @@ struct muster_report_rank {
 
 /* A communicator as all its recorded ranks together show it. */
 struct muster_report_comm {
-    uint64_t id;      /* 0: `other`, or an old interface that does not tell */
+    uint64_t id;      /* 0: `other`, or an old interface that has none */
     const char *name; /* NULL: none */
     uint64_t nranks;  /* 0: not known */
     uint64_t nnodes;

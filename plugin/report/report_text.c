@@ -73,7 +73,7 @@ static bool has_twins(const struct grid *grid)
     return false;
 }
 
-/* Whether all rows say what they say in the column before. */
+/* Whether all rows show what they show in the column before. */
 static bool is_beside(const struct grid *grid, const struct muster_column *column)
 {
     char before[CELL];
@@ -87,7 +87,7 @@ static bool is_beside(const struct grid *grid, const struct muster_column *colum
     return true;
 }
 
-/* Width of a column, 0 where it would tell nothing. */
+/* Width of a column, 0 where it would show nothing. */
 static size_t width_of(const struct grid *grid, const struct muster_column *column)
 {
     char first[CELL];
@@ -241,7 +241,7 @@ struct section {
     const void *rows;
     size_t n;
     bool (*is)(const void *row);
-    const char *order; /* how they stand where nobody chose; NULL: nothing to say */
+    const char *order; /* how they stand where nobody chose; NULL: nothing to note */
 };
 
 static int put_table(FILE *out, const struct section *section,

@@ -2,9 +2,9 @@
  * A SPANK plugin: `srun --muster[=OPTIONS]` records a step. plugstack.conf:
  *   optional /usr/lib/.../muster-slurm/spank_muster.so [script=FILE] [command=FILE]
  * It runs in slurmstepd, in each task's own process, as the user, before the task is started. What
- * the task gets is what the TaskProlog says (config/slurm/muster-taskprolog.sh), so that both ways
- * set the same. Whatever goes wrong is one line on the task's standard error, and the task starts
- * as it is.
+ * the task gets is what the TaskProlog prints (config/slurm/muster-taskprolog.sh), so that both
+ * ways set the same. Whatever goes wrong is one line on the task's standard error, and the task
+ * starts as it is.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ SPANK_PLUGIN(muster, 1)
 
 enum { PATIENCE_MS = 10000, LINES_BYTES = 1 << 20 };
 
-/* SPANK hands callbacks nothing of ours, and frees what it hands them: what --muster said; "":
+/* SPANK hands callbacks nothing of ours, and frees what it hands them: the value of --muster; "":
  * nobody did. */
 static char wanted[4096];
 
@@ -114,7 +114,7 @@ static unsigned set_lines(spank_t spank, char *text)
     return n;
 }
 
-/* Runs the script with the task's environment, and sets what it says. */
+/* Runs the script with the task's environment, and sets what it prints. */
 static unsigned record(spank_t spank, const char *script)
 {
     char **environment;

@@ -1,6 +1,7 @@
 /*
- * Data centre bridging of an Ethernet interface, as its driver tells the kernel and the kernel
- * anybody (rtnetlink, DCB_CMD_IEEE_GET): which priorities have PFC, and which priority a DSCP gets.
+ * Data centre bridging of an Ethernet interface, as its driver reports it to the kernel and the
+ * kernel anybody (rtnetlink, DCB_CMD_IEEE_GET): which priorities have PFC, and which priority a
+ * DSCP gets.
  */
 #ifndef MUSTER_TOPOLOGY_DCB_H
 #define MUSTER_TOPOLOGY_DCB_H
@@ -16,7 +17,7 @@ struct muster_dcb {
     uint8_t pfc;                       /* bit i: priority i has it */
     uint64_t paused;                   /* PFC frames that came in, of all priorities */
     uint64_t pauses;                   /* PFC frames that went out */
-    int8_t priority[MUSTER_DCB_DSCPS]; /* that frames of this DSCP are given; -1: not told */
+    int8_t priority[MUSTER_DCB_DSCPS]; /* that frames of this DSCP are given; -1: not known */
 };
 
 /* The kernel's answer about an interface of this network namespace, at most MUSTER_DCB_ANSWER

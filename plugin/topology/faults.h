@@ -12,7 +12,7 @@ enum { MUSTER_FAULTS = 128 };
 enum muster_fault_kind {
     MUSTER_FAULT_WIDTH,  /* fewer lanes than both ends of the link can */
     MUSTER_FAULT_SPEED,  /* slower than both ends can, and no idle GPU */
-    MUSTER_FAULT_IDLE,   /* the same at a GPU that is idle, or of unknown use: no fault, said */
+    MUSTER_FAULT_IDLE,   /* the same at a GPU that is idle, or of unknown use: no fault, reported */
     MUSTER_FAULT_NVLINK, /* fewer active links than the other GPUs of this model */
     MUSTER_FAULT_NIC,    /* GPUs of one NUMA node have fewer fabric NICs than those of another */
 };

@@ -30,11 +30,11 @@ struct muster_interfaces {
 /* Family and address, where it is IPv4 or IPv6. */
 void muster_interfaces_address(struct muster_interface *to, const struct sockaddr *from);
 
-/* Of this process's network namespace. -1: errno says why. */
+/* Of this process's network namespace. -1: errno is set. */
 int muster_interfaces_read(struct muster_interfaces *interfaces);
 
-/* What its driver says of its rate, 10^6 bits a second; 0: nothing. Asks by name in this process's
- * network namespace, whose interfaces /sys may not show. */
+/* Its rate by its driver, 10^6 bits a second; 0: nothing. Asks by name in this process's network
+ * namespace, whose interfaces /sys may not show. */
 unsigned muster_interfaces_mbps(const char *name);
 
 /* Texts of /proc/net of a host that is not this one: dev, route, fib_trie and if_inet6. Addresses

@@ -29,7 +29,7 @@ struct muster_pci {
 
 enum muster_node_kind { MUSTER_NODE_HOST_BRIDGE, MUSTER_NODE_BRIDGE, MUSTER_NODE_DEVICE };
 
-/* A PCIe link as one of its ends reports it: 0 where it says nothing. */
+/* A PCIe link as one of its ends reports it: 0 where it reports nothing. */
 struct muster_link_end {
     double gts, max_gts;       /* gigatransfers a second and lane: 2.5, 5, 8, 16, 32, 64 */
     unsigned width, max_width; /* lanes */
@@ -98,7 +98,7 @@ int muster_machine_add(struct muster_machine *machine, int parent, enum muster_n
 /* -1: no such device. */
 int muster_machine_find(const struct muster_machine *machine, struct muster_pci pci);
 int muster_machine_find_gpu(const struct muster_machine *machine, struct muster_pci pci);
-/* What the readers cannot see, said once. */
+/* What the readers cannot see, noted once. */
 __attribute__((format(printf, 2, 3))) void muster_machine_note(struct muster_machine *machine,
                                                                const char *fmt, ...);
 /* Adds GPUs and NICs for nodes of these PCI classes and sorts both by address. A GPU is NVIDIA's

@@ -1,7 +1,7 @@
 /*
- * What the kernel says below /sys: the PCI tree, what its links can and do, NICs. `root` stands for
- * /sys, so that a recorded tree can be read as well. Files are read with a limit; what is not there
- * stays unknown.
+ * What the kernel shows below /sys: the PCI tree, what its links can and do, NICs. `root` stands
+ * for /sys, so that a recorded tree can be read as well. Files are read with a limit; what is not
+ * there stays unknown.
  */
 #ifndef MUSTER_TOPOLOGY_SYSFS_H
 #define MUSTER_TOPOLOGY_SYSFS_H

@@ -1,5 +1,5 @@
 /*
- * Call traces: what NCCL told a profiler plugin, one JSON object a line (docs/formats.md).
+ * Call traces: what NCCL called a profiler plugin with, one JSON object a line (docs/formats.md).
  * Reading and playing belong to the command; recording (trace/trace_record.h) to the plugin.
  */
 #ifndef MUSTER_TRACE_TRACE_H

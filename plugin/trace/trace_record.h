@@ -1,6 +1,6 @@
 /*
  * Recording a call trace from a live job (MUSTER_TRACE). For debugging and bug reports: it takes a
- * lock and formats a line a call, on NCCL's thread, and says so when it starts.
+ * lock and formats a line a call, on NCCL's thread, and logs so when it starts.
  */
 #ifndef MUSTER_TRACE_TRACE_RECORD_H
 #define MUSTER_TRACE_TRACE_RECORD_H

@@ -11,7 +11,7 @@ enum muster_tune_end {
     MUSTER_TUNE_DONE,
     MUSTER_TUNE_FAILED,      /* did not end with 0, or cannot be run */
     MUSTER_TUNE_TIMEOUT,     /* ended because it took too long */
-    MUSTER_TUNE_INTERRUPTED, /* ended because muster was told to end */
+    MUSTER_TUNE_INTERRUPTED, /* ended because muster was asked to end */
 };
 
 struct muster_tune_job {

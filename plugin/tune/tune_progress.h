@@ -41,7 +41,7 @@ __attribute__((format(printf, 2, 3))) void
 muster_tune_log(const struct muster_tune_progress *search, const char *fmt, ...);
 /* Whether so many runs still fit; the first one always does. */
 bool muster_tune_fits(const struct muster_tune_progress *search, unsigned runs);
-/* 0 and a sample; 1: the run failed, which was said; -1: it is time to end. */
+/* 0 and a sample; 1: the run failed, which was reported; -1: it is time to end. */
 int muster_tune_run_once(struct muster_tune_progress *search, const char *policy, const char *name,
                          struct muster_tune_sample *sample);
 /* The same without a policy. */

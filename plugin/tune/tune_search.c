@@ -212,7 +212,7 @@ static void report_screened(const struct muster_tune_progress *search, const cha
                     search->runs, name, seen->quicker, seen->evaluated, seen->best, class);
 }
 
-/* Tries search->rule[0..rules); *sample is filled, and *quicker told, where it returns 0. */
+/* Tries search->rule[0..rules); *sample is filled, and *quicker set, where it returns 0. */
 static int try_rules(struct muster_tune_progress *search, const char *name, size_t rules,
                      uint32_t force, struct muster_tune_sample *sample, bool *quicker)
 {

@@ -20,7 +20,7 @@ struct muster_joint_rule {
      * times may be compared (muster_view_scored). */
     bool (*takes)(const struct muster_view *view, const struct muster_view_op *op);
     uint32_t least; /* ranks that must have it; 0: three quarters of those seen, but at least two */
-    bool unlike;    /* also where ranks called different things under one number: `alike` tells */
+    bool unlike;    /* also where ranks called different things under one number: see `alike` */
 };
 
 struct muster_joint {

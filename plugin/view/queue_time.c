@@ -31,7 +31,7 @@ static int64_t raw_ns(const struct muster_view_op *op)
     return (int64_t)(op->begin_ns - op->enqueue_ns);
 }
 
-/* Later than the other stretch's soonest by more than drift explains: that one tells more. */
+/* Later than the other stretch's soonest by more than drift explains: that one counts. */
 static void carry(const struct stretch *from, struct stretch *to)
 {
     if (from->soonest_ns == INT64_MAX)

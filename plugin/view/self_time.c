@@ -42,7 +42,7 @@ static size_t collect(const struct muster_view *view, const uint32_t *members, s
 }
 
 /* In the order of the calls: whether what ran before is known. Leaves those with GPU times, keyed
- * by begin; `closes` says that it is not known. */
+ * by begin; `closes` means that it is not known. */
 static size_t keep_timed(const struct muster_view *view, struct muster_keyed *item, size_t n)
 {
     size_t kept = 0;

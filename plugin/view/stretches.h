@@ -1,7 +1,7 @@
 /*
  * Which operations of a run are looked at that has more of them than memory is meant for: all of
  * some stretches of time, evenly over the run, and its end. Chosen by blocks of numbers, so that
- * all ranks keep the same ones whatever their clocks say. Between view*.c only.
+ * all ranks keep the same ones whatever their clocks show. Between view*.c only.
  */
 #ifndef MUSTER_VIEW_STRETCHES_H
 #define MUSTER_VIEW_STRETCHES_H

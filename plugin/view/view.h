@@ -87,7 +87,7 @@ struct muster_view_class {
     bool graph;
 };
 
-/* 48 bytes. What a file says beyond what fits (a trillion operations or elements, 500,000 ranks)
+/* 48 bytes. What a file holds beyond what fits (a trillion operations or elements, 500,000 ranks)
  * stands as the most that does; such times are none. Some are bits of a word: what is reckoned with
  * them, beyond comparing and counting up, is reckoned in a variable of its own. */
 struct muster_view_op {
@@ -114,7 +114,7 @@ enum { MUSTER_VIEW_CLASSES = 1 << 20, MUSTER_VIEW_MEMBERS = 1 << 23, MUSTER_VIEW
 #define MUSTER_VIEW_COUNTS    ((1ull << 40) - 1)
 #define MUSTER_VIEW_LATEST_NS (1ull << 62) /* sums of a few times never overflow */
 
-/* Network proxy totals of one directed pair; struct muster_seg_net says what they mean. */
+/* Network proxy totals of one directed pair; struct muster_seg_net defines them. */
 struct muster_view_net {
     uint32_t member;
     int32_t peer; /* rank in the communicator */
@@ -143,7 +143,7 @@ struct muster_view {
     uint64_t chosen_of; /* GPUs of which those that are here were chosen by what they show; 0: none
                            were */
     uint64_t unattributed; /* operations of communicators that nothing describes */
-    bool failed;           /* out of memory while feeding; finish tells */
+    bool failed;           /* out of memory while feeding; finish reports it */
     struct muster_view_index *index;
 };
 

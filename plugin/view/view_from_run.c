@@ -33,7 +33,7 @@ static struct part *find(struct part *part, size_t n, uint32_t uid)
     return n ? bsearch(&key, part, n, sizeof *part, by_uid) : NULL;
 }
 
-/* What log and segment know; the segment says more. By uid. */
+/* What log and segment know; the segment has more. By uid. */
 static size_t collect(const struct muster_process *process, struct part *part)
 {
     size_t n = 0;
@@ -82,7 +82,7 @@ static uint32_t number_gpus(struct part *part, size_t n, struct muster_gpu_part 
     return gpus;
 }
 
-/* RANK and its like name a process: with several GPUs in it, the largest communicator tells. */
+/* RANK and its like name a process: with several GPUs in it, the largest communicator decides. */
 static int32_t rank_of(const struct muster_process *process, const struct muster_gpu_part *on,
                        size_t n, uint32_t gpu, uint32_t gpus)
 {
@@ -95,7 +95,7 @@ static const char *or_null(const char *text)
     return text[0] ? text : NULL;
 }
 
-/* What the first communicator on it says of a GPU. */
+/* What the first communicator on it has of a GPU. */
 static void name_gpu(struct muster_view_gpu *gpu, const struct part *part, size_t n, uint32_t which)
 {
     gpu->gpu_index = -1;

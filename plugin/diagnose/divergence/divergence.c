@@ -51,7 +51,7 @@ static int find_policies(struct search *search, const struct muster_view_comm *c
 
 /* ---- operations ---- */
 
-/* What a tuner decides about, as far as NCCL told it. Copy engines are nobody's choice. */
+/* What a tuner decides about, as far as NCCL shows it. Copy engines are nobody's choice. */
 static bool is_comparable(const struct muster_view *view, const struct muster_view_op *op)
 {
     const struct muster_view_class *class = &view->class[op->class];
@@ -105,7 +105,7 @@ struct tally {
     uint64_t compared, different;
     uint64_t doubtful;                   /* differences since */
     const struct muster_view_op *likely; /* this one, after which only such calls came */
-    uint32_t shown;                      /* ranks that show the operation to be told */
+    uint32_t shown;                      /* ranks that show the operation to be reported */
 };
 
 /* Where one rank skipped a call, or made one too many, others stand beside each of its calls, until
@@ -162,7 +162,7 @@ static int larger_first(const void *left, const void *right)
     return a->comm < b->comm ? -1 : a->comm > b->comm;
 }
 
-/* The larger ones first: what is said of the ranks of one holds for all within it. */
+/* The larger ones first: what is reported of the ranks of one holds for all within it. */
 static int find_all(struct search *search, struct place *place)
 {
     const struct muster_view *view = search->view;

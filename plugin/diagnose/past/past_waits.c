@@ -36,8 +36,8 @@ static uint64_t called_unix_ns(const struct muster_view *view, const struct must
     return op->enqueue_ns + (uint64_t)gpu_of(view, op)->unix_ns;
 }
 
-/* Whose call says when its rank came: not replayed by a graph, nor by muster as fast as it can. The
- * first operation is as early as the slowest process starts. */
+/* Whose call shows when its rank came: not replayed by a graph, nor by muster as fast as it can.
+ * The first operation is as early as the slowest process starts. */
 static bool shows_when(const struct muster_view *view, const struct muster_view_op *op)
 {
     return op->enqueue_ns > 0 && !(op->flags & MUSTER_OP_GRAPH) && op->number > 0 &&

@@ -8,7 +8,7 @@
 #include "diagnose/path/path_pair.h"
 
 enum {
-    SHARE = 20, /* percent of samples, and more than the others' by as much, to be told */
+    SHARE = 20, /* percent of samples, and more than the others' by as much, to be reported */
     SEEN = 2,   /* samples with a limit: one may be chance */
     HALF = 50,
     CLOCK_PERCENT = 95, /* of the others' clock */
@@ -62,7 +62,7 @@ static double shared(const struct muster_fact_use *use, unsigned which)
     return percent(use->shared, use->samples);
 }
 
-/* Counters that grew; -1: not told. */
+/* Counters that grew; -1: not known. */
 static double grown(const struct muster_fact_use *use, unsigned which)
 {
     const struct muster_fact_reading *a = &use->first, *b = &use->last;

@@ -95,7 +95,7 @@ static int find_nvlinks(const struct muster_path_scan *scan, uint32_t g,
     struct muster_path_pair pair;
     bool lost = gpu->use->samples > 1 && now->nvlinks >= 0 && now->nvlinks < fact->nvlinks;
     /* A link that is down is still present. Where links are missing altogether the driver was too
-     * busy to tell of them all. */
+     * busy to report them all. */
     bool fewer =
         fact->nvlinks < fact->nvlinks_usual && fact->nvlinks_present >= fact->nvlinks_usual;
     if (fact->nvlinks == 0 || (!fewer && !lost))

@@ -21,7 +21,7 @@ bool muster_path_disabled(const struct muster_view_gpu *gpu)
     return value && strtol(value, NULL, 0) == 1;
 }
 
-/* The farthest class that NCCL_P2P_LEVEL allows; MUSTER_PATH_UNKNOWN: it says nothing. */
+/* The farthest class that NCCL_P2P_LEVEL allows; MUSTER_PATH_UNKNOWN: it is not set. */
 static enum muster_path_class level_of(const char *value)
 {
     static const enum muster_path_class digits[] = {MUSTER_PATH_SELF, MUSTER_PATH_PIX,

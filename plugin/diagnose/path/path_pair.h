@@ -17,9 +17,9 @@ enum muster_path_why {
 struct muster_path_pair {
     const struct muster_view_gpu *a, *b;
     const struct muster_fact_peer *peer; /* b, as seen from a */
-    bool expected;                       /* NCCL would use it unless told otherwise */
+    bool expected;                       /* NCCL would use it unless set otherwise */
     enum muster_path_why why;
-    const struct muster_view_gpu *by; /* whose environment says so; NULL: nobody's */
+    const struct muster_view_gpu *by; /* whose environment sets that; NULL: nobody's */
 };
 
 /* False: the facts do not know the one from the other. */

@@ -110,7 +110,7 @@ static const struct muster_view_gpu *gpu_of(const struct muster_view *view,
     return NULL;
 }
 
-/* The receiver's side of a link, for what it says about itself. */
+/* The receiver's side of a link, for what it shows of itself. */
 static const struct muster_view_net *other_end(const struct muster_view *view,
                                                const struct muster_view_net *net)
 {

@@ -12,10 +12,10 @@
 #define LONGER     1.6  /* a class, by its medians */
 #define AS_A_WHOLE 1.4  /* all classes of the communicator, by time */
 #define STRAYS     0.05 /* of a side may lie on the other's */
-#define COVERED    0.01 /* of the covered time, the least that is told */
+#define COVERED    0.01 /* of the covered time, the least that is reported */
 enum {
     SIDE_LEAST = 30, /* operations before, and since */
-    OTHER_LEAST = 10 /* of another class, to have a say */
+    OTHER_LEAST = 10 /* of another class, to count */
 };
 
 /* Where a class became slow. */

@@ -10,7 +10,7 @@
 
 #define LONGER  2.5  /* than the median of the others */
 #define SPREAD  1.5  /* of the others around their median */
-#define COVERED 0.01 /* of the covered time, the least that is told */
+#define COVERED 0.01 /* of the covered time, the least that is reported */
 enum {
     OTHERS_LEAST = 3,
     OPS_LEAST = 40,

@@ -10,7 +10,7 @@
 enum muster_asked {
     MUSTER_ASKED,
     MUSTER_ASKED_NEVER,   /* sends and receives, copy engines, single ranks: no tuner is asked */
-    MUSTER_ASKED_UNKNOWN, /* the interface does not tell the communicator's size */
+    MUSTER_ASKED_UNKNOWN, /* the interface lacks the communicator's size */
 };
 
 /* Fills *query on MUSTER_ASKED: bytes of the whole operation, alone in its group. From NCCL 2.29 on

@@ -350,7 +350,7 @@ static struct muster_sim_effect effect_of(const struct muster_sim_class *class,
     return effect;
 }
 
-/* Whether `a` is to be told before `b`. */
+/* Whether `a` is to be reported before `b`. */
 static bool reports_more(const struct muster_sim_effect *a, const struct muster_sim_effect *b)
 {
     if ((a->by == MUSTER_PERIOD_NONE) != (b->by == MUSTER_PERIOD_NONE))

@@ -17,7 +17,7 @@
 #include "view/step_period.h"
 
 enum {
-    MUSTER_SIM_EFFECTS = 4, /* measured variants told of a class */
+    MUSTER_SIM_EFFECTS = 4, /* measured variants reported of a class */
 };
 
 /* What ran: enum muster_algo, muster_proto; 0 where NCCL did not show it. */

@@ -14,13 +14,13 @@ struct muster_gpu_watch {
     void *device[MUSTER_MACHINE_GPUS];
     struct muster_pci pci[MUSTER_MACHINE_GPUS];
     uint32_t links[MUSTER_MACHINE_GPUS]; /* a bit for each that is there */
-    unsigned xid[MUSTER_MACHINE_GPUS];   /* 0: none to tell */
+    unsigned xid[MUSTER_MACHINE_GPUS];   /* 0: none to report */
     struct links {
         int active;
         int64_t recoveries, errors;
     } seen[MUSTER_MACHINE_GPUS]; /* active -1: not looked yet */
     unsigned looks[MUSTER_MACHINE_GPUS];
-    void *events; /* NULL: this driver tells none */
+    void *events; /* NULL: this driver reports none */
 };
 
 #define GOT(function, ...) NVML_GOT(&watch->api, function, __VA_ARGS__)
@@ -147,7 +147,7 @@ static int others_on(const struct muster_gpu_watch *watch, void *device)
     return n > 0 ? (int)n - 1 : 0;
 }
 
-/* All or nothing: a driver that does not tell of a link now says nothing against the link. */
+/* All or nothing: a driver that does not report a link now is no evidence against the link. */
 static void scan_links(const struct muster_gpu_watch *watch, int gpu, struct links *seen)
 {
     void *device = watch->device[gpu];

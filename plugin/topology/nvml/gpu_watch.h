@@ -12,7 +12,7 @@
 
 struct muster_gpu_watch;
 
-/* What NVML says of one GPU now. -1 (limits too): it does not say. */
+/* What NVML reports of one GPU now. -1 (limits too): nothing. */
 struct muster_gpu_reading {
     int64_t limits; /* clock event reasons */
     int64_t power_mw, power_limit_mw;
@@ -22,8 +22,8 @@ struct muster_gpu_reading {
     int nvlinks; /* active */
 };
 
-/* Opens NVML and reads of every GPU what tells it apart, its use, and which NVLinks it has: links
- * to a switch by the first one, because each call may be a question to the GPU's own processor. It
+/* Opens NVML and reads of every GPU what identifies it, its use, and which NVLinks it has: links to
+ * a switch by the first one, because each call may be a question to the GPU's own processor. It
  * stays open: the driver's library must not be closed under another thread of the job. */
 int muster_gpu_watch_open(struct muster_gpu_watch **watch, struct muster_nvml *nvml,
                           struct muster_err *err);
@@ -36,7 +36,7 @@ void muster_gpu_watch_own(struct muster_gpu_watch *watch, int gpu, struct muster
 /* NVLinks and their errors are read by every sixth look; in between they stand as they were. */
 void muster_gpu_watch_poll(struct muster_gpu_watch *watch, int gpu,
                            struct muster_gpu_reading *look);
-/* The number of an Xid event of the GPU that was not told before; 0: none. */
+/* The number of an Xid event of the GPU that was not reported before; 0: none. */
 unsigned muster_gpu_watch_xid(struct muster_gpu_watch *watch, int gpu);
 
 #endif

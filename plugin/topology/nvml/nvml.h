@@ -1,7 +1,7 @@
 /*
- * What the driver's management library says, as plain data: libnvidia-ml.so.1 by dlopen, functions
- * declared here. Its calls may fail, be absent or never return: read it in a process that can be
- * given up, and take fields of -1 (or 0 where noted) as "does not say".
+ * What the driver's management library reports, as plain data: libnvidia-ml.so.1 by dlopen,
+ * functions declared here. Its calls may fail, be absent or never return: read it in a process that
+ * can be given up, and take fields of -1 (or 0 where noted) as "not reported".
  */
 #ifndef MUSTER_TOPOLOGY_NVML_NVML_H
 #define MUSTER_TOPOLOGY_NVML_NVML_H
@@ -38,7 +38,7 @@ struct muster_nvml_gpu {
     int pcie_generation, pcie_max_generation, pcie_width, pcie_max_width; /* 0: unknown */
     int64_t pcie_replays;
     struct muster_nvml_link link[MUSTER_NVML_LINKS];
-    uint32_t links_ms;  /* that the driver took to tell of its links */
+    uint32_t links_ms;  /* that the driver took to report its links */
     uint32_t link_mbps; /* of one link, one direction, in 10^6 bytes; 0: unknown */
     int mig;            /* 0, 1; -1 */
     int utilization, temperature;
@@ -79,7 +79,7 @@ enum {
 /* err: no library, no driver, or why it refused. */
 int muster_nvml_read(struct muster_nvml *nvml, struct muster_err *err);
 
-/* GB/s of one link and direction by its version, where the driver does not say. 0: unknown. */
+/* GB/s of one link and direction by its version, where the driver reports none. 0: unknown. */
 double muster_nvlink_gbs(unsigned version);
 
 /* Adds what NVML knows: GPUs that the PCI tree lacks, names, links, P2P states. */

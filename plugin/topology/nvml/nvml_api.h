@@ -111,7 +111,7 @@ void muster_nvml_api_close(struct muster_nvml_api *api);
 /* A static string. */
 const char *muster_nvml_error(const struct muster_nvml_api *api, int code);
 
-/* Nothing is known: -1, or 0 where that says so. */
+/* Nothing is known: -1, or 0 where that means so. */
 struct muster_nvml_gpu muster_nvml_unknown(void);
 /* What changes while a GPU works: utilization, temperature, clocks, power, limits, ECC, rows. */
 void muster_nvml_state(const struct muster_nvml_api *api, void *device,
