@@ -56,7 +56,7 @@ const struct muster_cmd *muster_cmd_find(const char *name);
 int muster_cmd_run_sub(const struct muster_cmd *self, int argc, char **argv);
 /* The word that a command is called by: "check" of "policy check". */
 const char *muster_cmd_name(const struct muster_cmd *cmd);
-/* The user's settings; what is wrong with them is said on stderr, and the defaults are taken. */
+/* The user's settings; what is wrong with them is printed on stderr, and the defaults are taken. */
 void muster_cmd_settings(const struct muster_cmd *self, struct muster_settings *settings);
 /* "muster: unknown command X, did you mean Y?" on stderr. Returns MUSTER_STATUS_USAGE. */
 int muster_cmd_unknown(const char *name);

@@ -37,7 +37,7 @@ static const struct muster_opt options[] = {
     {.name = NULL},
 };
 
-/* Serves, and tells NATS if that was asked for. */
+/* Serves, and publishes by NATS if that was asked for. */
 static int serve(const struct agent_given *given, struct muster_agent_options *agent,
                  struct muster_err *err)
 {

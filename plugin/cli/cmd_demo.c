@@ -65,7 +65,7 @@ static int set_environment(const char *run, struct muster_err *err)
 {
     const struct muster_capture capture = {.dir = run};
     struct muster_environment environment;
-    /* Whatever the user's configuration says of timing: the demo shows GPU times. */
+    /* Whatever the user's configuration has of timing: the demo shows GPU times. */
     if (muster_environment_plan(&capture, &environment, err) ||
         muster_environment_add(&environment, "MUSTER_TIMING", "full", err) ||
         muster_environment_add(&environment, "MUSTER_OFF", "0", err))

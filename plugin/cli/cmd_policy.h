@@ -22,10 +22,10 @@ extern const char *const muster_policy_formats[];
 struct muster_policy_file {
     struct muster_document document;
     struct muster_policy *policy;
-    unsigned errors, warnings; /* those that were said */
+    unsigned errors, warnings; /* those that were printed */
 };
 
-/* Reads a policy and prints what is to be said of it to `messages`. Not readable: said on standard
+/* Reads a policy and prints what was found in it to `messages`. Not readable: reported on standard
  * error, MUSTER_STATUS_USAGE; with errors: MUSTER_STATUS_FINDING, and *file holds the document
  * only; else 0. `file` is to be closed in any case. */
 int muster_policy_file_open(const struct muster_cmd *self, const char *path, FILE *messages,
@@ -42,7 +42,8 @@ void muster_policy_json_rule(struct muster_json *json, const struct muster_polic
 void muster_policy_json_comm(struct muster_json *json, const struct muster_query *comm);
 /* "16 ranks on 2 nodes, 1 NVLink domain" */
 void muster_policy_put_shape(FILE *out, const struct muster_query *comm);
-/* Whether a communicator like this can be: nodes and domains at most ranks. Says what is wrong. */
+/* Whether a communicator like this can be: nodes and domains at most ranks. Prints what is wrong.
+ */
 int muster_policy_check_shape(const struct muster_cmd *self, const struct muster_query *comm);
 
 #endif

@@ -28,7 +28,7 @@
 #define SAME_CLOCK_NS (3600 * MUSTER_NS_PER_S)
 /* Until every rank has its go. */
 #define HEAD_START_NS (20 * MUSTER_NS_PER_MS)
-/* Between being told to end and being killed: the plugin's own 2 s at exit, and as much again. */
+/* Between being asked to end and being killed: the plugin's own 2 s at exit, and as much again. */
 #define GRACE_MS 5000
 #define GRACE_NS (GRACE_MS * MUSTER_NS_PER_MS)
 
@@ -168,8 +168,8 @@ static int set_speed(struct replay *replay, const char *text)
     return 0;
 }
 
-/* Says what is wrong, once for all ranks. Where nothing would be recorded there is nothing to play
- * for. */
+/* Prints what is wrong, once for all ranks. Where nothing would be recorded there is nothing to
+ * play for. */
 static int read_settings(const struct replay *replay, struct muster_settings *settings)
 {
     struct muster_err err;
@@ -305,7 +305,7 @@ static void start_all(const struct replay *replay)
             .start_ns = start,
         };
         if (write(rank->go, &go, sizeof go) != sizeof go)
-            kill(rank->pid, SIGKILL); /* its exit status says the rest */
+            kill(rank->pid, SIGKILL); /* its exit status shows the rest */
     }
 }
 
@@ -360,7 +360,7 @@ static size_t reap_ended(struct replay *replay, bool stopped, bool *well)
     return left;
 }
 
-/* Waits for all ranks; `stopped`: they were told to end. Returns whether all were well;
+/* Waits for all ranks; `stopped`: they were asked to end. Returns whether all were well;
  * *stop_signal is what asked the command to end, or 0. */
 static bool reap_all(struct replay *replay, bool stopped, int *stop_signal)
 {
@@ -421,7 +421,7 @@ static int play(struct replay *replay)
     sigaction(SIGPIPE, &sigpipe, NULL);
     bool well = reap_all(replay, !ready, &stop_signal);
     muster_progress_end(progress);
-    /* What a plugin started; and the segments of ranks that were killed, as their recording says or
+    /* What a plugin started; and the segments of ranks that were killed, as in their recording or
      * by a signal. */
     muster_family_end(NULL, GRACE_MS);
     if (stop_signal)

@@ -51,7 +51,7 @@ static enum muster_report_rows rows_of(enum muster_report_choice choice)
     return MUSTER_ROWS_OP;
 }
 
-/* What a report says beside its tables. */
+/* What a report has beside its tables. */
 struct diagnosed {
     const struct muster_view *view;
     const struct muster_findings *findings; /* NULL: nobody looked */
@@ -262,7 +262,7 @@ static size_t split_paths(char *paths, struct muster_timeline_beside *beside)
     return n;
 }
 
-/* The picture beside the text; what it leaves out is said. */
+/* The picture beside the text; what it leaves out is printed. */
 static int draw(const struct muster_view *view, const struct muster_report_request *request,
                 struct muster_err *err)
 {
@@ -459,7 +459,7 @@ static int several_fit(const struct muster_live_job *job, size_t jobs,
 }
 
 /* Each job that lives here by itself; without any, why there is none. One that cannot be read is
- * said. Returns how many were printed. */
+ * reported. Returns how many were printed. */
 static size_t print_live(const struct muster_run_query *query,
                          const struct muster_report_request *request, FILE *out)
 {
@@ -486,7 +486,7 @@ static size_t print_live(const struct muster_run_query *query,
     return printed;
 }
 
-/* False: nothing was printed, and it is said why. */
+/* False: nothing was printed, and why was printed. */
 static bool print_asked(const struct muster_run_query *query,
                         const struct muster_report_request *request, FILE *out)
 {

@@ -56,7 +56,7 @@ static const uint64_t RANKS_APART_NS = MUSTER_NS_PER_S;
 struct place {
     char dir[MUSTER_SEG_PATH]; /* "": the plugin chooses by its first communicator */
     struct muster_run_since since;
-    int32_t rank; /* as the launcher says; -1: not one of several */
+    int32_t rank; /* by the launcher; -1: not one of several */
     bool reports; /* this process prints for its host */
     bool off;     /* nothing will be recorded */
 };
@@ -348,7 +348,7 @@ static int run_job(const struct run_options *options, const struct place *place,
     return status;
 }
 
-/* What of the agent is said without an agent; NULL: nothing. */
+/* What of the agent is given without an agent; NULL: nothing. */
 static const char *without_agent(const struct run_options *options)
 {
     const struct muster_job_agent_options *agent = &options->of_agent;

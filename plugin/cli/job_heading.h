@@ -1,4 +1,5 @@
-/* The line above what is said of one of several jobs, of `muster diagnose` and `muster report`. */
+/* The line above what is printed of one of several jobs, of `muster diagnose` and `muster report`.
+ */
 #ifndef MUSTER_CLI_JOB_HEADING_H
 #define MUSTER_CLI_JOB_HEADING_H
 

@@ -1,5 +1,5 @@
-/* The manual pages and completions, all from the tables of commands, options and
- * settings: what they say cannot differ from what the command does. */
+/* The manual pages and completions, all from the tables of commands, options and settings: what
+ * they hold cannot differ from what the command does. */
 #ifndef MUSTER_CLI_MANUAL_H
 #define MUSTER_CLI_MANUAL_H
 

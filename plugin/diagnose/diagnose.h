@@ -36,12 +36,12 @@ struct muster_windows {
     uint64_t evaluated, since_unix_ns;
 };
 
-/* Says to the view which of them it is, before it is evaluated. `since_unix_ns`: since when it
+/* Sets in the view which of them it is, before it is evaluated. `since_unix_ns`: since when it
  * holds all that it compares; 0: since the run began. */
 void muster_windows_take(struct muster_windows *windows, uint64_t since_unix_ns,
                          struct muster_view *view);
 
-/* What was recorded and timed, and still tells nothing of who is late or slow: adds a line for each
+/* What was recorded and timed, and still shows nothing of who is late or slow: adds a line for each
  * function that has no common end and was used. */
 void muster_diagnose_unread(const struct muster_view *view, struct muster_finding_lines *to);
 

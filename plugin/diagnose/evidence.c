@@ -93,7 +93,8 @@ static void read_unified(const struct muster_evidence_roots *roots, uint32_t pid
     if (slurp(text, "%s/fs/cgroup%s/cpu.stat", roots->sys, group)) {
         evidence->throttled = number_of(text, "nr_throttled");
         evidence->throttled_us = number_of(text, "throttled_usec");
-        /* The root one, and one without the controller, cannot be throttled and do not say so. */
+        /* The root one, and one without the controller, cannot be throttled and do not report it.
+         */
         if (evidence->throttled_us == MUSTER_EVIDENCE_NONE && strstr(text, "usage_usec"))
             evidence->throttled = evidence->throttled_us = 0;
     }

@@ -1,5 +1,5 @@
 /*
- * What the kernel tells about a process and its host, to say why a rank is late or absent:
+ * What the kernel shows of a process and its host, to explain why a rank is late or absent:
  * docs/evidence.md. Reads /proc and /sys only, of this host; never stops or traces a process. Not
  * for NCCL's threads: reading may take a while.
  */
@@ -40,7 +40,7 @@ struct muster_evidence {
 void muster_evidence_read(const struct muster_evidence_roots *roots, uint32_t pid,
                           struct muster_evidence *evidence);
 
-/* Says what grew between two readings of the culprit's process and did not grow likewise for the
+/* Adds what grew between two readings of the culprit's process and did not grow likewise for the
  * others (n pairs; n may be 0). */
 void muster_evidence_compare(const struct muster_evidence culprit[2],
                              const struct muster_evidence (*others)[2], unsigned n,

@@ -18,7 +18,7 @@ bool muster_wait_parse_syscall(const char *text, unsigned long *number, uint64_t
  * that inode. */
 bool muster_wait_parse_tcp(const char *row, uint64_t inode, char *peer, size_t size);
 
-/* Says in which system call the main thread is, and with whom it waits for the network. */
+/* Adds in which system call the main thread is, and with whom it waits for the network. */
 void muster_wait_describe(const struct muster_evidence_roots *roots, uint32_t pid, int32_t rank,
                           struct muster_finding_lines *lines);
 

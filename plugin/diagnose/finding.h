@@ -1,8 +1,7 @@
 /*
- * What muster says about a job: one finding is one sentence that somebody can act on, with its
- * evidence and with what could not be seen. Fields and words:
- * docs/reference/diagnose.md. The same struct comes out of the live leader, `muster diagnose`, logs
- * and hooks.
+ * What muster finds in a job: one finding is one sentence that somebody can act on, with its
+ * evidence and with what could not be seen. Fields and words: docs/reference/diagnose.md. The same
+ * struct comes out of the live leader, `muster diagnose`, logs and hooks.
  */
 #ifndef MUSTER_DIAGNOSE_FINDING_H
 #define MUSTER_DIAGNOSE_FINDING_H
@@ -73,7 +72,8 @@ struct muster_finding {
     enum muster_finding_went went; /* hang_dead */
     bool entered;                  /* hang_dead: who is gone had called the operation, too */
     bool resolved;
-    bool retracted; /* told while the job ran, and withdrawn: more operations do not bear it out */
+    bool retracted; /* emitted while the job ran, and withdrawn: more operations do not bear it out
+                     */
     double cost_s;  /* lost so far by those who waited */
     double cost_share;              /* of the run */
     double cost_low_s, cost_high_s; /* four of five true costs lie between; 0: not known */
@@ -108,7 +108,7 @@ struct muster_findings {
     struct muster_finding_lines not_observable; /* of the whole run */
 };
 
-/* Ranks that come late, one by one or as a host: the same is told of both. */
+/* Ranks that come late, one by one or as a host: the same is reported of both. */
 static inline bool muster_finding_is_late(const struct muster_finding *finding)
 {
     return finding->kind == MUSTER_FINDING_LATE_RANK || finding->kind == MUSTER_FINDING_LATE_HOST;

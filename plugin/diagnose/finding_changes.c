@@ -6,7 +6,7 @@
 
 enum { LATE_SCANS = 2, SLOW_SCANS = 10, SCANS_TO_DROP = 3 }; /* in a row */
 
-/* Of what was looked at: below is noise to whoever is told (docs/diagnosis.md). */
+/* Of what was looked at: below is noise to whoever reads it (docs/diagnosis.md). */
 #define WORTH_SHARE 0.01
 #define WORTH_S     0.01
 
@@ -42,7 +42,7 @@ static bool same_death(const struct muster_finding *a, const struct muster_findi
     return false;
 }
 
-/* Of some that went together others may wait for one alone: it stays what was told. */
+/* Of some that went together others may wait for one alone: it stays what was emitted. */
 static bool same_ranks(const struct muster_finding *a, const struct muster_finding *b)
 {
     return a->ranks == b->ranks && (a->ranks == 0 || a->rank[0] == b->rank[0]);
@@ -90,7 +90,7 @@ void muster_watch_alive(struct muster_watch *watch, size_t alive)
     watch->alive = alive;
 }
 
-/* Whether what hangs there is said to hang for another reason now. */
+/* Whether what hangs there hangs for another reason by now. */
 static bool is_explained_otherwise(const struct muster_findings *now,
                                    const struct muster_finding *old)
 {
@@ -116,8 +116,8 @@ static void end_hangs(struct muster_watch *watch, const struct muster_findings *
     }
 }
 
-/* Takes a later look at what is known. Of a death all ranks stay that were told, the first one
- * first (a board knows it by that). True: it has to be told again, as more went with those. */
+/* Takes a later look at what is known. Of a death all ranks stay that were emitted, the first one
+ * first (a board knows it by that). True: it has to be emitted again, as more went with those. */
 static bool renew(struct muster_finding *known, const struct muster_finding *finding)
 {
     struct muster_finding all = *finding;
@@ -164,8 +164,8 @@ void muster_watch_update(struct muster_watch *watch, const struct muster_finding
 
 /* ---- late ranks and slow transfers ---- */
 
-/* Whether `known` says at least what `finding` does. A transfer goes from one rank to another, or
- * it is not known between whom. */
+/* Whether `known` has at least what `finding` has. A transfer goes from one rank to another, or it
+ * is not known between whom. */
 static bool covers(const struct muster_finding *known, const struct muster_finding *finding)
 {
     bool both_late = muster_finding_is_late(known) && muster_finding_is_late(finding);
@@ -200,8 +200,8 @@ static unsigned scans_of(const struct muster_watch *watch, const struct muster_f
     return before ? watch->looks[before - watch->maybe.finding] + 1 : 1;
 }
 
-/* Whether it cost enough to be told while the job runs; what costs nothing that is known is told.
- */
+/* Whether it cost enough to be emitted while the job runs; what costs nothing that is known is
+ * emitted. */
 static bool is_worth_emitting(const struct muster_finding *finding)
 {
     return finding->cost_s <= 0 ||
@@ -268,8 +268,8 @@ static bool is_found_again(const struct muster_findings *now, const struct muste
     return false;
 }
 
-/* With one look more than it takes to tell: a verdict that comes and goes is not taken back and
- * told again each time. */
+/* With one look more than it takes to emit: a verdict that comes and goes is not taken back and
+ * emitted again each time. */
 static void retract(struct muster_watch *watch, const struct muster_findings *now,
                     muster_watch_emit *emit, void *arg)
 {

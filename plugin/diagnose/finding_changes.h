@@ -17,7 +17,7 @@ struct muster_watch {
     unsigned hold;           /* looks during which no hang is taken for resolved */
 };
 
-/* Told once when a finding is new, and once when it is resolved or retracted. */
+/* Emitted once when a finding is new, and once when it is resolved or retracted. */
 typedef void muster_watch_emit(void *arg, const struct muster_finding *finding);
 
 /* Same kind, communicator, operation and first culprit; of hang_dead a culprit is enough. */
@@ -37,27 +37,28 @@ void muster_watch_alive(struct muster_watch *watch, size_t alive);
 void muster_watch_window(struct muster_watch *watch, uint64_t since_unix_ns);
 
 /* The same for late_rank and slow_transfer of `now`. They rest on counts, so that a late rank is
- * told only if it was found two times in a row, a slow transfer, which may be a moment's, ten
+ * emitted only if it was found two times in a row, a slow transfer, which may be a moment's, ten
  * times; or if `last`: there will be no other time. And only if it cost 1 % of what was looked at
- * and 10 ms, which does not retract what was told. Of a late rank that is known no more is told,
- * in whatever communicator it is late and by how much. What is known and is not found any more as
- * many times in a row as it takes to tell it, and once more, is retracted, while what is looked at
- * still holds what it rested on (muster_watch_window); afterwards it stands for the run. */
+ * and 10 ms, which does not retract what was emitted. Of a late rank that is known no more is
+ * emitted, in whatever communicator it is late and by how much. What is known and is not found any
+ * more as many times in a row as it takes to emit it, and once more, is retracted, while what is
+ * looked at still holds what it rested on (muster_watch_window); afterwards it stands for the run.
+ */
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
                        muster_watch_emit *emit, void *arg);
 
 /* For those who show what holds now: a known late_rank or slow_transfer of which `now`, three times
  * in a row, has none of that kind with that first culprit, in whatever communicator, is resolved.
- * What was retracted is over already, and is not told again. After muster_watch_slow; `emit` may be
- * NULL. */
+ * What was retracted is over already, and is not emitted again. After muster_watch_slow; `emit` may
+ * be NULL. */
 void muster_watch_drop_over(struct muster_watch *watch, const struct muster_findings *now,
                             muster_watch_emit *emit, void *arg);
 
-/* Whether what is known, and not over, says at least what `finding` does, of late ranks and slow
+/* Whether what is known, and not over, has at least what `finding` has, of late ranks and slow
  * transfers. */
 bool muster_watch_knows(const struct muster_watch *watch, const struct muster_finding *finding);
 
-/* Nothing more can be looked at: what was found once is told. */
+/* Nothing more can be looked at: what was found once is emitted. */
 void muster_watch_end(struct muster_watch *watch, muster_watch_emit *emit, void *arg);
 
 /* Of all kinds; of hangs alone, without processes that nobody waits for yet; of processes that are

@@ -18,7 +18,7 @@ static bool has_rank(const int32_t *list, unsigned n, int32_t rank)
     return false;
 }
 
-/* A divergence is told of the largest communicator: its ranks may hang in a smaller one. */
+/* A divergence is reported of the largest communicator: its ranks may hang in a smaller one. */
 static bool meet(const struct muster_finding *cause, const struct muster_finding *symptom)
 {
     if (cause->comm == symptom->comm)

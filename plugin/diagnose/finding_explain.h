@@ -12,7 +12,7 @@ struct muster_finding_explains {
 extern const struct muster_finding_explains muster_finding_explains[];
 extern const unsigned muster_finding_explains_n;
 
-/* Moves each cause before the first symptom that it explains, and says so in the symptom. */
+/* Moves each cause before the first symptom that it explains, and notes it in the symptom. */
 void muster_findings_explain(struct muster_findings *findings);
 
 #endif

@@ -38,7 +38,7 @@ static void add_interval(const struct muster_finding *finding, struct muster_tex
 static void add_run(const struct muster_finding *finding, struct muster_text *text)
 {
     enum { SECONDS_PER_HOUR = 3600 };
-    const double more = 1.01, hours_least = 0.1; /* less is what was timed; is told in seconds */
+    const double more = 1.01, hours_least = 0.1; /* less is what was timed; is printed in seconds */
     bool sampled = finding->cost_run_s > more * finding->cost_s;
     if (sampled) {
         muster_text_add(text, "%sabout ", text->used ? "; " : "");
@@ -90,7 +90,7 @@ static void add_span(struct muster_text *text, const struct muster_finding_stret
     muster_text_add(text, " UTC");
 }
 
-/* Whether culprits follow each other so soon that whole seconds would not tell them apart. */
+/* Whether culprits follow each other so soon that whole seconds would not distinguish them. */
 static bool is_exact(const struct muster_finding *finding)
 {
     const uint64_t soon_ns = 60 * (uint64_t)MUSTER_NS_PER_S;

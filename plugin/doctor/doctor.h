@@ -19,8 +19,8 @@ enum { MUSTER_DOCTOR_LIBRARIES = 16, MUSTER_DOCTOR_FILE = 64 << 10, MUSTER_DOCTO
 
 struct muster_nccl_library {
     char path[512];
-    int version; /* code (base/nccl_types.h); 0: its text does not say */
-    int cuda;    /* that it was built for, 13000; 0: its text does not say */
+    int version; /* code (base/nccl_types.h); 0: not in its text */
+    int cuda;    /* that it was built for, 13000; 0: not in its text */
 };
 
 struct muster_doctor {
@@ -33,7 +33,7 @@ struct muster_doctor {
     const char *symptoms;               /* --symptom: words, separated by commas; NULL: none */
     const struct muster_job_log *log;   /* --log; NULL: none */
     const char *log_name;
-    unsigned local_ranks; /* that will run on this host: said by the launcher, else one a GPU */
+    unsigned local_ranks; /* that will run on this host: by the launcher, else one a GPU */
     enum { MUSTER_DOCTOR_AUTO, MUSTER_DOCTOR_ACTIVE, MUSTER_DOCTOR_PASSIVE } activity;
     char no_driver[384]; /* filled by muster_doctor_driver: why nothing can be asked of it */
     /* filled by muster_doctor_nccl */
@@ -53,7 +53,7 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err);
  * cannot be read, with err. */
 int muster_doctor_log_read(const char *path, struct muster_job_log *log, struct muster_err *err);
 void muster_doctor_log(struct muster_doctor *doctor);
-/* Adds to what the log's ways between ranks say: which ways this host has. */
+/* Adds to what the log's ways between ranks show: which ways this host has. */
 void muster_doctor_ways(struct muster_doctor *doctor);
 /* A variable of this environment, else of the job's log: nothing is loaded or opened by such a
  * value. NULL: set in neither. */
@@ -104,7 +104,7 @@ void muster_doctor_pcie(struct muster_doctor *doctor);
 void muster_doctor_fabric(struct muster_doctor *doctor);
 void muster_doctor_active(struct muster_doctor *doctor);
 
-/* Room for a file; NULL: no memory, which the examination tells at its end. */
+/* Room for a file; NULL: no memory, which the examination reports at its end. */
 char *muster_doctor_room(const struct muster_doctor *doctor);
 /* A file (below /proc), cut at MUSTER_DOCTOR_FILE - 1 bytes; false, and "", where it cannot be
  * read. `text` NULL: false.
@@ -112,7 +112,7 @@ char *muster_doctor_room(const struct muster_doctor *doctor);
 bool muster_doctor_read_file(const char *path, char *text);
 bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *below, char *text);
 
-/* Ranks and hosts of the job that the environment tells of; 0 and false: does not say. */
+/* Ranks and hosts of the job that the environment shows; 0 and false: it does not. */
 unsigned muster_doctor_world(void);
 bool muster_doctor_several_hosts(void);
 /* What started this container, by the marks that each leaves; docker for others that are like it.
@@ -150,7 +150,7 @@ void muster_doctor_address(const struct muster_interface *interface, char *text,
 struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *doctor);
 /* Entries of a folder; 0 where it cannot be read. */
 int muster_doctor_entries(const char *root, const char *below);
-/* Between no two GPUs, as the driver says. */
+/* Between no two GPUs, by the driver. */
 bool muster_doctor_lacks_p2p(const struct muster_nvml *nvml);
 bool muster_doctor_in_use(const struct muster_nvml_gpu *gpu);
 
@@ -161,14 +161,14 @@ size_t muster_nccl_strings(struct muster_arena *arena, const char *path,
  */
 int muster_nccl_version_in(const char *path, int *cuda);
 
-/* Whether the host is the one that this runs on, which can be asked what no file says. */
+/* Whether the host is the one that this runs on, which can be asked what no file has. */
 static inline bool muster_doctor_is_live(const struct muster_doctor *doctor)
 {
     return strcmp(doctor->procfs, "/proc") == 0;
 }
 
 struct muster_gpu_code;
-/* The architectures for which a library has code; false: it does not say. */
+/* The architectures for which a library has code; false: it does not name them. */
 bool muster_nccl_gpu_code(const char *path, struct muster_gpu_code *code);
 
 static inline int muster_doctor_version(const struct muster_doctor *doctor)

@@ -45,7 +45,7 @@ static struct muster_check *begin(struct muster_doctor *doctor, int test)
 
 enum { RIGHT, WRONG, FAILED, HUNG, UNTESTED, VERDICTS };
 
-/* A pair that hangs or fails in one test says nothing about the other. */
+/* A pair that hangs or fails in one test shows nothing about the other. */
 static int evaluate_pair(const struct muster_p2p_result *pair, int test)
 {
     int stage = test == KERNEL ? MUSTER_P2P_KERNEL : MUSTER_P2P_COPY;
@@ -198,7 +198,7 @@ static void check_bandwidth(struct muster_doctor *doctor, const struct muster_p2
     }
 }
 
-/* Before Hopper NVML tells no fabric state: that the fabric manager is missing shows here alone. */
+/* Before Hopper NVML has no fabric state: that the fabric manager is missing shows here alone. */
 static void report_fabric(struct muster_doctor *doctor, const char *why)
 {
     struct muster_check *fabric = muster_checks_find(doctor->checks, "gpu.fabric");

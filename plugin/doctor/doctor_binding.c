@@ -17,7 +17,7 @@ enum { RANKS_MAX = 64, PROCESSES_MAX = 4096, CPUS_PER_RANK = 2, NODES_MAX = 64 }
 struct bound {
     unsigned rank;     /* on this host */
     long pid;          /* 0: as the launcher will bind it */
-    const char *text;  /* the CPUs, as the source says them */
+    const char *text;  /* the CPUs, as the source has them */
     char job[32];      /* its port, which ranks of one job share */
     char visible[128]; /* its CUDA_VISIBLE_DEVICES; "": not set */
     int cpus;
@@ -31,7 +31,7 @@ struct ranks {
 
 /* ---- ranks that run ---- */
 
-/* Of a rank's variables: its number by the innermost launcher that said one, and its job. */
+/* Of a rank's variables: its number by the innermost launcher that gave one, and its job. */
 static void take_variable(const char *entry, struct bound *rank, size_t *by)
 {
     static const char *const names[] = {
@@ -74,7 +74,7 @@ static struct bound *place_of(struct ranks *ranks, const struct bound *rank)
     return ranks->n < RANKS_MAX ? &ranks->at[ranks->n++] : NULL;
 }
 
-/* Without CPUs where they are not told. */
+/* Without CPUs where they are not known. */
 static void read_cpus(const struct muster_doctor *doctor, char *text, struct bound *rank)
 {
     char below[64];
@@ -279,7 +279,7 @@ static void check_near(struct muster_doctor *doctor, const struct ranks *ranks)
 
 /* ---- NUMA ---- */
 
-/* The socket of a node's first CPU; -1: it has no CPU, as memory on a GPU, or does not say. */
+/* The socket of a node's first CPU; -1: it has no CPU, as memory on a GPU, or does not show it. */
 static int socket_of(const struct muster_doctor *doctor, int node)
 {
     char list[1024];
@@ -307,7 +307,7 @@ static void list_gpus(struct muster_check *check, const struct muster_machine *m
     }
 }
 
-/* Sockets of an EPYC whose quarters are one node, as /proc/cpuinfo tells; 0: another processor. */
+/* Sockets of an EPYC whose quarters are one node, by /proc/cpuinfo; 0: another processor. */
 static int count_epycs(const struct muster_doctor *doctor)
 {
     char *text = muster_doctor_room(doctor);
@@ -322,7 +322,7 @@ static int count_epycs(const struct muster_doctor *doctor)
     return __builtin_popcountll(seen);
 }
 
-/* What a GPU and a NIC of different quarters tell each other is slow then (nccl-tests#293,
+/* What a GPU and a NIC of different quarters send each other is slow then (nccl-tests#293,
  * nccl#1285). */
 static void suspect_one_node(const struct muster_doctor *doctor, struct muster_check *check)
 {

@@ -183,7 +183,7 @@ static void read_files(struct muster_doctor *doctor, struct environment *environ
     muster_check_expected(check, "the same on every host");
 }
 
-/* What the job had, as its log says, where this environment has no such variable. */
+/* What the job had, by its log, where this environment has no such variable. */
 static void add_logged(const struct muster_doctor *doctor, struct environment *environment)
 {
     char line[160];

@@ -116,7 +116,7 @@ static void check_fabric(struct muster_doctor *doctor)
     muster_doctor_manager(doctor, check);
 }
 
-/* Drivers tell of a link in microseconds. They train one that has half a contact again and again
+/* Drivers report a link in microseconds. They train one that has half a contact again and again
  * while they are asked (nccl#340: a bridge that is not fully plugged in, nccl#557: 112 s). */
 static void evaluate_slow_links(struct muster_check *check, const struct muster_nvml *nvml)
 {
@@ -306,8 +306,8 @@ static void check_mig(struct muster_doctor *doctor)
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
 }
 
-/* Processes of other containers are not told; what they hold and do is. A load of a few percent may
- * be what ended a moment ago. */
+/* Processes of other containers are not shown; what they hold and do is. A load of a few percent
+ * may be what ended a moment ago. */
 bool muster_doctor_in_use(const struct muster_nvml_gpu *gpu)
 {
     enum { BUSY_PERCENT = 10, FULL = 20 };

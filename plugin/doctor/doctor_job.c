@@ -1,4 +1,4 @@
-/* What the launcher's variables say of the job. */
+/* What the launcher's variables show of the job. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What the kernel was told: its version and command line, its settings of the network, of memory
+/* What the kernel was given: its version and command line, its settings of the network, of memory
  * and of processes. */
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static void evaluate_free_ports(struct muster_doctor *doctor, struct muster_chec
     if (muster_doctor_read_proc(doctor, "net/sockstat", text) && strstr(text, "TCP: "))
         sscanf(strstr(text, "TCP: "), "TCP: inuse %llu orphan %*u tw %llu", &used, &waiting);
     long long left = all - reserved - (long long)waiting;
-    if (left >= PORTS_WANTED || all < PORTS_WANTED) /* net.ports tells of a range that is small */
+    if (left >= PORTS_WANTED || all < PORTS_WANTED) /* net.ports reports a range that is small */
         return;
     muster_check_worse(check, MUSTER_CHECK_WARNING);
     muster_check_found(check, "few ports are left for connections");

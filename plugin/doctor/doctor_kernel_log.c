@@ -1,4 +1,4 @@
-/* What the kernel said about GPUs, memory and DMA since it started. */
+/* What the kernel logged about GPUs, memory and DMA since it started. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct findings {
 struct xid {
     int number;
     const char *meaning, *advice;
-    int rank; /* the greatest is told first */
+    int rank; /* the greatest is reported first */
 };
 
 #define RESET "reset the GPU or reboot; where it comes back, replace it"

@@ -1,5 +1,5 @@
 /* The fabric manager of a host with NVSwitches, as a process and as a package: before Hopper the
- * driver itself does not tell whether it runs. */
+ * driver itself does not report whether it runs. */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>

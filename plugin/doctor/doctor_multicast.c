@@ -1,5 +1,5 @@
 /* NVLink SHARP (NVLS): NCCL asks the driver for multicast objects over the NVSwitches, and gives up
- * where these are refused. Nothing tells before: no such object is made here. */
+ * where these are refused. Nothing shows before: no such object is made here. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ static void suspect(const struct muster_doctor *doctor, struct muster_check *che
         return;
     }
     const bool bare = muster_doctor_lacks_caps(doctor);
-    /* from 2.27.3 on NCCL goes without what is refused, where it was not told to insist (its notes)
+    /* from 2.27.3 on NCCL goes without what is refused, where it was not set to insist (its notes)
      */
     const char *enable = muster_doctor_setting(doctor, "NCCL_NVLS_ENABLE");
     if (!bare && muster_doctor_version(doctor) >= FIRST_THAT_GOES_WITHOUT &&

@@ -55,7 +55,7 @@ static void check_bound(struct muster_check *check)
                         name);
 }
 
-/* OpenMP starts a thread for each CPU unless told otherwise; torchrun tells it 1. */
+/* OpenMP starts a thread for each CPU unless set otherwise; torchrun sets it to 1. */
 static void check_openmp(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "limit.threads", "F33");

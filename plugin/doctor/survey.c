@@ -63,7 +63,7 @@ static int renew(struct muster_machine **machine, struct muster_err *err)
     return muster_machine_new(machine, err);
 }
 
-/* 1: hwloc is no use here, err says why. */
+/* 1: hwloc is no use here, err has why. */
 static int by_hwloc(struct muster_machine *machine, struct muster_err *err)
 {
     char *xml;

@@ -14,7 +14,7 @@ struct muster_visible {
 };
 
 /* `list`: CUDA_VISIBLE_DEVICES, NULL where not set. `order`: CUDA_DEVICE_ORDER. CUDA numbers the
- * fastest GPU first unless told PCI_BUS_ID, so numbers are known for GPUs of one model, or with
+ * fastest GPU first unless set to PCI_BUS_ID, so numbers are known for GPUs of one model, or with
  * that. */
 void muster_visible_gpus(const struct muster_machine *machine, const char *list, const char *order,
                          struct muster_visible *visible);

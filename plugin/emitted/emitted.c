@@ -35,7 +35,7 @@ static int read_file(const char *dir, const char *stem, struct muster_findings *
     return rc;
 }
 
-/* What one process told: in a directory that was named, or where it was written. */
+/* What one process emitted: in a directory that was named, or where it was written. */
 static int read_process(const struct muster_run *run, const struct muster_process *process,
                         struct muster_findings *emitted, struct muster_err *err)
 {
@@ -66,8 +66,8 @@ static bool is_hang(const struct muster_finding *finding)
     return muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
 }
 
-/* Whether what was found in the whole run is what was told: also a hang that came to an end and is
- * one long wait now. */
+/* Whether what was found in the whole run is what was emitted: also a hang that came to an end and
+ * is one long wait now. */
 static bool is_that(const struct muster_finding *emitted, const struct muster_finding *found)
 {
     bool ended = is_hang(emitted) && emitted->resolved && muster_finding_is_late(found) &&

@@ -12,7 +12,7 @@
 
 enum { NOT_FOUND = 127, NOT_RUN = 126, BY_SIGNAL = 128, KILL_MS = 500 };
 
-/* What a child says that could not become what it should. */
+/* What a child writes that could not become what it should. */
 struct failure {
     int why;
     struct muster_err err;

@@ -26,7 +26,7 @@ static int find_existing(char *path, struct muster_err *err)
     return S_ISDIR(file.st_mode) ? 0 : muster_fail(err, "%s", strerror(ENOTDIR));
 }
 
-/* Rights alone do not tell: root has them also where the file system takes no file. */
+/* Rights alone do not decide: root has them also where the file system takes no file. */
 static int try_writing(void *dir, int fd, struct muster_err *err)
 {
     char path[PATH_MAX], probe[PATH_MAX + 32];

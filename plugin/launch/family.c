@@ -59,7 +59,7 @@ static unsigned signal_children(int number)
     return n;
 }
 
-/* A pid of another container's means nothing here: the start time tells. */
+/* A pid of another container's means nothing here: the start time decides. */
 static bool is_here(const struct muster_seg_identity *who)
 {
     return who->pid > 1 && (pid_t)who->pid != getpid() &&

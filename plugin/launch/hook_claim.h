@@ -11,11 +11,11 @@
 
 #include "base/finding_kinds.h"
 
-/* What a line of a process's findings tells, as far as hooks go. */
+/* What a line of a process's findings has, as far as hooks go. */
 struct muster_hook_line {
     enum muster_finding_kind kind;
     bool resolved;
-    uint64_t finding; /* its kind, communicators and ranks: the same whichever process tells it */
+    uint64_t finding; /* its kind, communicators and ranks: the same whichever process emits it */
 };
 
 /* False: not a line of muster's; any bytes may stand there. */

@@ -61,7 +61,7 @@ static void take(struct hook *hook)
     hook->printed += (size_t)n;
 }
 
-/* Relaxed: only the time itself is told. */
+/* Relaxed: only the time itself is passed on. */
 static bool job_is_over(const struct hook *hook, uint64_t now)
 {
     return hook->job_end_ns && now > atomic_load_explicit(hook->job_end_ns, memory_order_relaxed);

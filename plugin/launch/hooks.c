@@ -41,7 +41,7 @@ struct muster_hooks {
     char block[BLOCK];
 };
 
-/* How often the finding was resolved before, as this file tells it: it may come up again. */
+/* How often the finding was resolved before, as this file has it: it may come up again. */
 static unsigned *resolved_before(struct muster_hooks *hooks, unsigned file, uint64_t finding)
 {
     for (size_t i = 0; i < hooks->notices; i++)

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 
-/* What it is told; NULL: the agent's own default. */
+/* What it is given; NULL: the agent's own default. */
 struct muster_job_agent_options {
     const char *listen, *nats, *nats_credentials, *nats_ca;
     bool quiet;
@@ -19,7 +19,7 @@ struct muster_job_agent_options {
 /* Keys of the terminal do not reach it; it ends with this process. 0 and *pid once it runs. */
 int muster_job_agent_start(const struct muster_job_agent_options *options, pid_t *pid,
                            struct muster_err *err);
-/* It tells what the job did last, for three seconds at most, and is gone afterwards. */
+/* It publishes what the job did last, for three seconds at most, and is gone afterwards. */
 void muster_job_agent_end(pid_t pid);
 
 #endif

@@ -17,7 +17,7 @@ struct muster_capture {
     bool quiet;
 };
 
-extern const char *const muster_capture_timings[]; /* the first: as the configuration says */
+extern const char *const muster_capture_timings[];             /* the first: as configured */
 enum { MUSTER_CAPTURE_FULL = 2, MUSTER_CAPTURE_CHANNELS = 4 }; /* their indices there */
 
 struct muster_variable {
@@ -36,7 +36,7 @@ struct muster_environment {
 };
 
 /* Paths become absolute: the job may change its directory. err: the plugin is not where it should
- * be, a path is too long, or the policy has errors, which were said. */
+ * be, a path is too long, or the policy has errors, which were printed. */
 int muster_environment_plan(const struct muster_capture *capture,
                             struct muster_environment *environment, struct muster_err *err);
 

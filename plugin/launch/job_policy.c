@@ -9,7 +9,8 @@
 #include "config/settings.h"
 #include "policy/policy.h"
 
-/* `to`: what whoever reads the settings says of the same file, and is not said twice; or NULL. */
+/* `to`: what whoever reads the settings prints of the same file, and is not printed twice; or NULL.
+ */
 static void report(void *to, const struct muster_policy_message *message)
 {
     char text[1700], place[400];
@@ -21,8 +22,8 @@ static void report(void *to, const struct muster_policy_message *message)
     fprintf(stderr, "%s\n", text);
 }
 
-/* The hash of a policy with rules; -1 with errors, which are said but for the one that is `known`;
- * 1 without rules. */
+/* The hash of a policy with rules; -1 with errors, which are printed but for the one that is
+ * `known`; 1 without rules. */
 static int read_policy(const struct muster_document *document, struct muster_err *known,
                        char hex[MUSTER_POLICY_HEX])
 {
@@ -111,7 +112,7 @@ int muster_steer_add(struct muster_environment *environment, const char *file, c
     struct muster_err wrong = {.text = ""};
     if (file)
         return add_file(environment, file, err);
-    /* What cannot be read here is said by who reads the configuration. */
+    /* What cannot be read here is reported by who reads the configuration. */
     int rc = config && !text ? muster_document_read(&document, config, NULL)
                              : muster_document_of_policy(&document, NULL);
     if (rc == 0 && document.text) {

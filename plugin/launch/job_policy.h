@@ -17,10 +17,10 @@
  * the link libnccl-tuner-muster.so serves those who write NCCL_TUNER_PLUGIN=muster. */
 #define MUSTER_TUNER_LIBRARY MUSTER_PROFILER_LIBRARY
 
-/* Adds NCCL_TUNER_PLUGIN and, for FILE, MUSTER_POLICY_INLINE; says on stderr what is wrong with a
+/* Adds NCCL_TUNER_PLUGIN and, for FILE, MUSTER_POLICY_INLINE; prints on stderr what is wrong with a
  * policy. `config`: NULL, or what the configuration is going to be. -1: FILE cannot be read, has
  * errors, does not fit the environment, or is not what MUSTER_POLICY_SHA256 names. Errors in a
- * policy that is there anyway are said, and then the job runs without the tuner. */
+ * policy that is there anyway are printed, and then the job runs without the tuner. */
 int muster_steer_add(struct muster_environment *environment, const char *file, const char *config,
                      struct muster_err *err);
 

@@ -23,7 +23,7 @@ bool muster_python_prefix(char *prefix, size_t size)
     return false;
 }
 
-/* What is taken of a folder's entries. glob() would tell in less, but frees twice where there is no
+/* What is taken of a folder's entries. glob() would do in less, but frees twice where there is no
  * memory (glibc 2.36). */
 struct taker {
     void (*take)(void *to, const char *path);
@@ -129,7 +129,7 @@ static void note_wheel(void *to, const char *path)
 }
 
 /* .../nvidia/nccl/lib/libnccl.so.2 belongs to .../nvidia_nccl_cu12-2.27.3.dist-info. Two versions
- * tell nothing. */
+ * show nothing. */
 static uint32_t version_of_wheel(const char *path)
 {
     static const char inside[] = "/nvidia/nccl/lib/";

@@ -1,4 +1,4 @@
-/* Where a job of this environment may find NCCL, told by the names of files: nothing is opened. */
+/* Where a job of this environment may find NCCL, by the names of files: nothing is opened. */
 #ifndef MUSTER_LAUNCH_NCCL_FILES_H
 #define MUSTER_LAUNCH_NCCL_FILES_H
 
@@ -15,7 +15,7 @@ bool muster_python_prefix(char *prefix, size_t size);
 void muster_nccl_files(void (*take)(void *to, const char *path), void *to);
 
 /* 22703 of a libnccl.so.2.27.3, and of one in a wheel that was installed as version 2.27.3; 0: the
- * names do not tell. */
+ * names do not show it. */
 uint32_t muster_nccl_version_by_name(const char *path);
 
 #endif

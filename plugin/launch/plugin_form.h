@@ -1,5 +1,5 @@
 /*
- * How NCCL wants to be told a plugin: by its path, which no later change of LD_LIBRARY_PATH can
+ * How NCCL wants to be given a plugin: by its path, which no later change of LD_LIBRARY_PATH can
  * turn to another file, where the version takes one; by the name of its file where it does not.
  * From NCCL's sources, release by release.
  */

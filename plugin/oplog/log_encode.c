@@ -54,7 +54,7 @@ static void put_comm(struct muster_log_encoder *encoder, const struct muster_log
     encoder->comm[encoder->comms++] = def->uid;
 }
 
-/* What a class is told apart by, the rest zero. */
+/* What a class is distinguished by, the rest zero. */
 static struct muster_op class_key(const struct muster_op *op)
 {
     struct muster_op key;

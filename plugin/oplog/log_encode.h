@@ -17,7 +17,7 @@ struct muster_log_encoder {
     struct muster_log_class class[MUSTER_LOG_CLASSES];
     unsigned classes;
     uint16_t index[MUSTER_LOG_CLASS_INDEX]; /* class + 1; 0: free */
-    uint32_t comm[MUSTER_SEG_COMMS];        /* uids told in this frame */
+    uint32_t comm[MUSTER_SEG_COMMS];        /* uids written in this frame */
     unsigned comms;
     size_t word; /* behind the last one of the image that was put */
 };
@@ -28,8 +28,8 @@ struct muster_log_encoder {
 void muster_log_encode_begin(struct muster_log_encoder *encoder, size_t room);
 bool muster_log_encode_empty(const struct muster_log_encoder *encoder);
 
-/* Each puts one thing and says whether it fitted; if not, the frame is as before. `def` is told
- * once a frame, before; NULL: the communicator is not known any more. */
+/* Each puts one thing and returns whether it fitted; if not, the frame is as before. `def` is
+ * written once a frame, before; NULL: the communicator is not known any more. */
 bool muster_log_encode_op(struct muster_log_encoder *encoder, const struct muster_log_comm *def,
                           const struct muster_op *op, uint64_t ordinal);
 /* Of the image: words at..at+n-1, counted in words of 8 bytes from the segment's begin. */

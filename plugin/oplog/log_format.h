@@ -49,7 +49,7 @@ struct muster_log_frame {
                           one use of a slot; others are remains of an earlier use */
     uint32_t ops;      /* operations in this frame */
     uint64_t first_op; /* ordinal of the first in the process; the others follow without a gap */
-    uint64_t base_ns;  /* enqueue times are told as differences, the first to this */
+    uint64_t base_ns;  /* enqueue times are stored as differences, the first to this */
 };
 _Static_assert(sizeof(struct muster_log_frame) == 40, "on-disk layout");
 
@@ -59,7 +59,7 @@ enum muster_log_record {
     MUSTER_LOG_COMM,  /* before the first operation of a communicator in the frame */
     MUSTER_LOG_CLASS, /* what operations have in common; gets the next class number, from 0 */
     MUSTER_LOG_PATCH, /* words of the image */
-    MUSTER_LOG_ZEROS, /* words of the image that are zero, where it is told as a whole */
+    MUSTER_LOG_ZEROS, /* words of the image that are zero, where it is stored as a whole */
     MUSTER_LOG_OP = 4,
 };
 
@@ -69,7 +69,7 @@ struct muster_log_class {
     uint64_t number;     /* of the last one in the frame */
 };
 
-/* A communicator as a log knows it; the segment's entry says more while it lasts. */
+/* A communicator as a log knows it; the segment's entry has more while it lasts. */
 struct muster_log_comm {
     uint32_t uid;
     uint64_t id;

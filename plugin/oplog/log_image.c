@@ -107,7 +107,7 @@ static size_t copy_piece(struct muster_log_image *image, size_t at, void *to)
     return bytes;
 }
 
-/* ---- what the log is told ---- */
+/* ---- what the log gets ---- */
 
 static bool put_zeros(struct muster_log_image *image, struct muster_log_encoder *encoder, size_t to)
 {
@@ -118,7 +118,7 @@ static bool put_zeros(struct muster_log_image *image, struct muster_log_encoder 
     return true;
 }
 
-/* The piece at word `first`. In a new frame it is told from its begin again. */
+/* The piece at word `first`. In a new frame it is written from its begin again. */
 static bool put_piece(struct muster_log_image *image, struct muster_log_encoder *encoder,
                       size_t first, const uint64_t *now, size_t n)
 {

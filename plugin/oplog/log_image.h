@@ -1,7 +1,8 @@
 /*
- * The image of a living process (segment/layout.h) in its log: what changed since the log was told,
- * word by word, and from time to time all of it. Entries are told as they stood still; of the slots
- * only the operations in flight, their state without its generation. The log writer's thread only.
+ * The image of a living process (segment/layout.h) in its log: what changed since the log was
+ * written, word by word, and from time to time all of it. Entries are written as they stood still;
+ * of the slots only the operations in flight, their state without its generation. The log writer's
+ * thread only.
  */
 #ifndef MUSTER_OPLOG_LOG_IMAGE_H
 #define MUSTER_OPLOG_LOG_IMAGE_H
@@ -10,10 +11,10 @@
 
 struct muster_log_image {
     struct muster_segment *segment;
-    struct muster_segment *known; /* what the log tells */
-    size_t piece; /* in bytes of the segment: what this round tells next; 0: no round */
-    size_t zeros; /* word from which on all is zero; told when the next one is not */
-    bool whole;   /* this round tells everything */
+    struct muster_segment *known; /* what the log has */
+    size_t piece; /* in bytes of the segment: what this round writes next; 0: no round */
+    size_t zeros; /* word from which on all is zero; written when the next one is not */
+    bool whole;   /* this round writes everything */
     uint32_t state[MUSTER_SEG_SLOTS]; /* of this round: enum muster_slot_state, in flight or free */
 };
 

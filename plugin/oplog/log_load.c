@@ -46,7 +46,7 @@ static void note_left_out(struct muster_log_bytes *log, uint64_t at, const uint8
 uint64_t muster_log_next_slot(int fd, uint64_t at, uint64_t size)
 {
     off_t data = lseek(fd, (off_t)at, SEEK_DATA);
-    if (data < 0) /* a file system that cannot tell has no holes */
+    if (data < 0) /* a file system that does not know holes has none */
         return errno == ENXIO ? size : at;
     return at + ((uint64_t)data - at) / MUSTER_LOG_SLOT_BYTES * MUSTER_LOG_SLOT_BYTES;
 }

@@ -16,9 +16,9 @@ struct muster_log {
     struct muster_op *op;         /* in the order of retirement; owned; NULL: only counted */
     size_t ops;
     size_t room;       /* of `op` */
-    size_t ops_imaged; /* the first so many of `op` were retired before the image was told: it
+    size_t ops_imaged; /* the first so many of `op` were retired before the image was written: it
                           counts them */
-    struct muster_log_comm *comm; /* every communicator told; owned */
+    struct muster_log_comm *comm; /* every communicator written; owned */
     size_t comms;
     struct muster_hashmap comm_at; /* places in `comm` by uid */
     uint64_t next_op;              /* ordinal after the last operation of the log */

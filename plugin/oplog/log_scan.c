@@ -133,7 +133,7 @@ static bool header_copy(const uint8_t *data, size_t bytes, size_t at,
            header->crc == muster_log_header_crc(header);
 }
 
-/* Says why there is no header, in the words of the most likely reason. */
+/* Words why there is no header, in the words of the most likely reason. */
 static int no_header(const char *name, const uint8_t *data, size_t bytes, struct muster_err *err)
 {
     struct muster_log_header header;

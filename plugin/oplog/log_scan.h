@@ -19,7 +19,7 @@ struct muster_log_scan {
     struct muster_log_place *place; /* what was found, slot by slot; owned by the caller */
     size_t places;
     size_t budget; /* bytes that searching may still check: hostile files have a magic everywhere */
-    struct muster_log *log; /* told of damage, and of want of memory */
+    struct muster_log *log; /* gets damage, and want of memory */
 };
 
 /* Adds the frames of the slot from `at` up to `end`. False: no memory. */

@@ -54,12 +54,12 @@ struct muster_log_writer {
     struct muster_log_file file;
     struct muster_log_encoder encoder;
     struct muster_log_image image;
-    uint64_t imaged_ns; /* when the image was told last */
+    uint64_t imaged_ns; /* when the image was written last */
     bool placed;        /* the directory is there */
-    bool whole;         /* it is to be told as a whole */
+    bool whole;         /* it is to be written as a whole */
     size_t closed;      /* bytes of a closed frame that could not be written yet */
     bool failing;
-    bool reported; /* a failure was said */
+    bool reported; /* a failure was logged */
 };
 
 /* The producer's: false if it is full. *filled: items inside afterwards. */
@@ -125,8 +125,8 @@ static void next_slot(struct muster_log_writer *writer)
     struct muster_log_file *file = &writer->file;
     uint32_t given_up = muster_log_file_next(file);
     atomic_fetch_add_explicit(&writer->segment->log_overwritten, given_up, memory_order_relaxed);
-    /* What is told once must not wander out of a log that goes round, and what damage took from the
-     * image must come back. */
+    /* What is written once must not wander out of a log that goes round, and what damage took from
+     * the image must come back. */
     if (file->slot == 0 || file->slot == file->slots / 2 || file->begun % WHOLE_SLOTS == 0)
         writer->whole = true;
 }
@@ -283,7 +283,7 @@ static int create_in(struct muster_log_writer *writer, const char *dir, struct m
                                         err);
 }
 
-/* The identity in the segment says in the end where the files are. */
+/* The identity in the segment has in the end where the files are. */
 static int create(struct muster_log_writer *writer, struct muster_err *err)
 {
     struct muster_seg_identity *identity = &writer->segment->identity;

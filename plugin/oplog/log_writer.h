@@ -25,8 +25,8 @@ struct muster_log_options {
 /* Starts the thread: signals blocked, named "muster-log". Nothing here waits for a file system; the
  * thread first makes the directory (0700) if it is missing and opens <run_dir>/<file_stem>.log
  * (O_EXCL, 0600); not writable: ${TMPDIR:-/tmp}/<name of the run directory>, and identity.run_dir
- * in the segment is changed to it (one warning says where; another that neither can be written, and
- * then there is no log). It reaps segments of dead processes of this user, then writes once a
+ * in the segment is changed to it (one warning names where; another that neither can be written,
+ * and then there is no log). It reaps segments of dead processes of this user, then writes once a
  * second. `file` is copied; its map stays for good. err: no thread, no memory. */
 int muster_log_writer_start(struct muster_log_writer **writer,
                             const struct muster_segment_file *file,
@@ -41,7 +41,7 @@ bool muster_log_put(struct muster_log_writer *writer, const struct muster_op *op
 bool muster_log_writer_keep(struct muster_log_writer *writer, struct muster_artifact *kept);
 
 /* At exit: writes what is queued and archives the segment, waiting at most `deadline_ms`. The
- * thread is left behind if the file system stalls; a line says so where the segment is gone with
+ * thread is left behind if the file system stalls; a line reports it where the segment is gone with
  * the process. NULL is accepted. False: not everything was written. */
 bool muster_log_writer_finish(struct muster_log_writer *writer, unsigned deadline_ms);
 

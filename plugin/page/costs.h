@@ -2,8 +2,8 @@
  * What the ranks of a run cost each other, as the page shows it: of every operation that all ranks
  * of a communicator timed alike and leave together, what each spent beyond the shortest duration
  * was waiting, and is charged to the rank with the shortest: it came last. The sum of it all is the
- * sum of the report's waited_us. Whether a rank came last by its own fault is not told here: its
- * own time and the findings tell.
+ * sum of the report's waited_us. Whether a rank came last by its own fault is not known here: its
+ * own time and the findings show it.
  *
  * Operations are laid on one axis (timeline/gpu_clocks.h) for the pictures only. A view of a run,
  * with what each GPU did in between. Index of a GPU: the view's, and the report's row of ranks.

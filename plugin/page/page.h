@@ -5,7 +5,7 @@
  * Nothing in it asks for another file, and no text of a run becomes markup.
  *
  * Size: at most about 10 MB; cells of time, and rows of the report, are as many as fit, and what is
- * left out is said.
+ * left out is noted.
  */
 #ifndef MUSTER_PAGE_PAGE_H
 #define MUSTER_PAGE_PAGE_H
@@ -29,7 +29,7 @@ const char *muster_page_word(enum muster_page_kind kind);
 
 struct muster_page_request {
     const char *path;
-    const char *command; /* that made it, for people; NULL: not told */
+    const char *command; /* that made it, for people; NULL: not known */
     uint64_t made_unix_s;
     void (*more)(const void *more_arg, struct muster_json *json); /* as muster_report_json */
     const void *more_arg;
@@ -52,7 +52,7 @@ int muster_page_compare_write(const struct muster_compared *compared, double lim
                               const struct muster_page_request *request, uint64_t *bytes,
                               struct muster_err *err);
 
-/* Whether the file's name says that it is a page. */
+/* Whether the file's name is that of a page. */
 bool muster_page_is_named(const char *path);
 /* The JSON that lies in a page of that kind, to `out`. Nothing is written unless it is whole. */
 int muster_page_read(const char *path, enum muster_page_kind kind, FILE *out,

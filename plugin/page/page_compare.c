@@ -15,7 +15,7 @@ static void put_version(struct muster_json *json, uint32_t nccl)
     muster_json_str(json, NULL, nccl ? text : "not known");
 }
 
-/* Of processes in the order of ranks: a value that follows itself is said once. */
+/* Of processes in the order of ranks: a value that follows itself is written once. */
 static void put_run(struct muster_json *json, const char *key,
                     const struct muster_compare_side *side)
 {

@@ -228,7 +228,7 @@ static void put_limit(struct muster_json *json, const char *what, double gbs)
     muster_json_end(json);
 }
 
-/* Of the first GPU that tells: a job's GPUs are alike, or a finding says which is not. */
+/* Of the first GPU that has it: a job's GPUs are alike, or a finding names which is not. */
 static void put_limits(struct muster_json *json, const struct muster_view *view)
 {
     bool nvlink = false, net = false;

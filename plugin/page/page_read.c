@@ -55,7 +55,7 @@ static int check_data(const char *name, enum muster_page_kind kind, const char *
                               name, line, column, muster_page_word(kind), member[kind]);
 }
 
-/* A page of another kind is told apart from a file that is none. */
+/* A page of another kind is distinguished from a file that is none. */
 static int fail_kind(const char *name, enum muster_page_kind kind, const char *bytes, size_t n,
                      struct muster_err *err)
 {

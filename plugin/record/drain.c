@@ -60,7 +60,7 @@ static bool is_played(const struct muster_seg_slot *slot, const struct muster_la
     return (!slot->p2p && ended == launch->parts && ended >= slot->channels) || quiet;
 }
 
-/* What the events around or behind the slot's launch say. */
+/* What the events around or behind the slot's launch show. */
 static enum verdict evaluate_launch(struct muster_recorder *recorder, struct muster_seg_slot *slot,
                                     bool quiet, struct muster_launch_times *launch)
 {
@@ -138,7 +138,7 @@ static enum verdict evaluate_parts(struct muster_recorder *recorder, struct must
         return over_for(comm, now, MUSTER_NS_PER_S) ? RETIRE_EARLY : KEEP;
     if (muster_recorder_kernels(recorder) && timed)
         return evaluate_kernels(recorder, comm, slot, quiet, now);
-    /* Kernels say more than the network's proxies, which may come long after. */
+    /* Kernels show more than the network's proxies, which may come long after. */
     if (timed && launch->timed && launch->result == MUSTER_LAUNCH_ENDED) {
         uint32_t open = atomic_load_explicit(&slot->proxy_started, memory_order_relaxed) -
                         atomic_load_explicit(&slot->proxy_ended, memory_order_relaxed);
@@ -195,7 +195,7 @@ static void publish_op(struct muster_recorder *recorder, const struct muster_op 
         muster_log_put(recorder->options.log, op);
 }
 
-/* The times of the operation's launch, where NCCL's own stamps tell none. */
+/* The times of the operation's launch, where NCCL's own stamps have none. */
 static void add_launch(const struct muster_recorder *recorder, struct muster_op *op,
                        const struct muster_launch_times *launch)
 {

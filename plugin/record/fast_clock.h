@@ -1,13 +1,13 @@
 /*
  * CLOCK_MONOTONIC for NCCL's threads from the processor's counter: a third of what the vDSO costs.
- * The drain thread ties the counter to the clock in every pass, so that both agree within some
- * 100 ns and follow the clock where it is slewed. Whoever meets a tie that is too old, half written
- * or missing (no such counter, a kernel that does not trust it) gets the clock itself.
+ * The drain thread ties the counter to the clock in every pass, so that both agree within some 100
+ * ns and follow the clock where it is slewed. Whoever meets a tie that is too old, half written or
+ * missing (no such counter, a kernel that does not trust it) gets the clock itself.
  *
  * Two readings less than 1 us apart may come in the wrong order.
  *
  * In a replay calls come when the player gets to them, which a busy machine delays; there the
- * player tells when the recorded call came, and that is the time.
+ * player gives when the recorded call came, and that is the time.
  */
 #ifndef MUSTER_RECORD_FAST_CLOCK_H
 #define MUSTER_RECORD_FAST_CLOCK_H
@@ -42,7 +42,7 @@ static inline uint64_t muster_fast_clock_ticks(void)
 #endif
 }
 
-/* CLOCK_MONOTONIC itself, or what the player tells. */
+/* CLOCK_MONOTONIC itself, or what the player gives. */
 uint64_t muster_exact_now_ns(const struct muster_fast_clock *clock);
 
 static inline uint64_t muster_fast_now_ns(const struct muster_fast_clock *clock)

@@ -1,6 +1,6 @@
 /*
  * Handles and contexts as NCCL holds them for us: 64-bit values, never pointers. NCCL passes them
- * back stale, to the wrong process (PXN) and after finalize, so each says whose it is and which
+ * back stale, to the wrong process (PXN) and after finalize, so each holds whose it is and which
  * life of its slot it means:
  *
  *   63..44 nonce of the process | 43..40 kind | 39..16 generation | 15..0 index

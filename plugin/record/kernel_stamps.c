@@ -29,7 +29,7 @@ static uint32_t count_part(_Atomic uint32_t *counter, memory_order order)
 }
 
 /* In a replay NCCL's stamps are there for all operations; those of launches that are not timed only
- * tell how far the job is. */
+ * show how far the job is. */
 static bool is_unwanted(const struct muster_recorder *recorder, const void *parent)
 {
     struct muster_handle h = muster_handle_unpack(parent);
@@ -119,7 +119,7 @@ static void forget_last_stops(struct muster_comm *comm)
 }
 
 /* A stamp that the GPU wrote before the operation was called is another operation's. One that lies
- * in the future says nothing about the clocks; channel_ended refuses it. */
+ * in the future shows nothing about the clocks; channel_ended refuses it. */
 static bool is_older_than_call(struct muster_comm *comm, const struct muster_seg_slot *slot,
                                uint64_t stop, uint64_t now)
 {

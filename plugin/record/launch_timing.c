@@ -6,7 +6,7 @@
 /* The windows of sends are drawn apart from those of collectives. */
 #define SENDS 0x5e4d5e4d5e4d5e4dull
 
-/* A replay's calls come at any speed; the stamps that were recorded tell its time. */
+/* A replay's calls come at any speed; the stamps that were recorded have its time. */
 static uint64_t now_ns(const struct muster_recorder *recorder)
 {
     return recorder->options.played

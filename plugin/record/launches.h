@@ -1,7 +1,7 @@
 /*
  * When launches ran. Around a launch that is to be timed two CUDA events are recorded on its
  * stream: the first is over when the GPU came to it, the second when its kernel was over. Behind a
- * launch that is not, now and then, one event that only says that it is over. A thread of its own,
+ * launch that is not, now and then, one event that only shows that it is over. A thread of its own,
  * "muster-events", reads them (record/event_reader.h).
  *
  * Each GPU context has a ring of launches, made at the first communicator of the context; a launch
@@ -92,7 +92,7 @@ struct muster_launches {
 
 void muster_launches_init(struct muster_launches *launches);
 
-/* Takes the lock, waiting for the completion thread as said above. False: it is not to be had. */
+/* Takes the lock, waiting for the completion thread as above. False: it is not to be had. */
 bool muster_launches_lock(struct muster_launches *launches);
 
 /* At a communicator's creation, on a thread whose CUDA context is the communicator's: that context
@@ -102,8 +102,9 @@ bool muster_launches_lock(struct muster_launches *launches);
 struct muster_gpu_context *muster_launches_context(struct muster_launches *launches, bool played);
 
 /* Right before and behind a launch, on the launching thread. _begin returns NULL if it cannot be
- * timed: the stream is being captured, no place is free, the driver refuses (`full` says so where
- * no place was free). _end makes it visible to the completion thread and returns its ticket. */
+ * timed: the stream is being captured, no place is free, the driver refuses (`full` reports it
+ * where no place was free). _end makes it visible to the completion thread and returns its ticket.
+ */
 struct muster_launch *muster_launch_begin(struct muster_launches *launches,
                                           struct muster_comm *comm, void *stream, bool *full);
 uint32_t muster_launch_end(struct muster_launches *launches, struct muster_launch *launch,

@@ -77,8 +77,8 @@ static void attach_to_op(struct muster_recorder *recorder, struct muster_proxy_s
 void *muster_proxy_op_start(struct muster_recorder *recorder, const void *context,
                             const struct muster_event *event)
 {
-    /* With PXN another local rank's proxy does the work, and context and parent are that
-     * process's: only the pid tells. */
+    /* With PXN another local rank's proxy does the work, and context and parent are that process's:
+     * only the pid shows that. */
     if (event->proxy_op.pid != recorder->pid) {
         muster_recorder_drop(recorder, NULL, MUSTER_DROP_FOREIGN);
         return NULL;
@@ -223,7 +223,7 @@ void muster_proxy_step_stop(struct muster_recorder *recorder, const void *handle
 }
 
 /* What one channel of a ring, or of a send or receive, moves to a neighbour (the bus bandwidth
- * factors of nccl-tests are just that share). False where the algorithm does not say. */
+ * factors of nccl-tests are just that share). False where the algorithm does not give it. */
 static bool even_share(const struct muster_proxy_slot *slot, uint64_t *bytes)
 {
     const struct muster_op *op = &slot->op;

@@ -92,7 +92,7 @@ int muster_recorder_create(struct muster_recorder **recorder,
 /* In the forked child: from here on nothing is recorded, written or removed. */
 void muster_recorder_forked(struct muster_recorder *recorder);
 
-/* At the process's exit: retires what has ended and says so in the segment. Waits at most 1 s
+/* At the process's exit: retires what has ended and writes so into the segment. Waits at most 1 s
  * for the drain thread. */
 void muster_recorder_exit(struct muster_recorder *recorder);
 

@@ -18,7 +18,7 @@ static struct muster_seg_slot *reserve(struct muster_recorder *recorder, struct 
 {
     struct muster_segment *seg = recorder->seg;
     for (unsigned probe = 0; probe < PROBES; probe++) {
-        /* Load and store: two threads that meet here are told apart by the exchange below. */
+        /* Load and store: two threads that meet here are distinguished by the exchange below. */
         unsigned stride = probe < STEPS ? 1 : (unsigned)STRIDE << (probe - STEPS) / 2;
         unsigned cursor = atomic_load_explicit(&comm->cursor, memory_order_relaxed);
         atomic_store_explicit(&comm->cursor, cursor + stride, memory_order_relaxed);
@@ -248,8 +248,8 @@ static __attribute__((noinline)) void *replayed(struct muster_recorder *recorder
                                     .p2p = p2p});
 }
 
-/* v1 and v2 tell no number of ranks, but the traffic of a collective that is as large as all
- * ranks' shares together. */
+/* v1 and v2 have no number of ranks, but the traffic of a collective that is as large as all ranks'
+ * shares together. */
 static void learn_nranks(struct muster_comm *comm, const struct muster_event_op *op)
 {
     bool gathers = op->func == MUSTER_FUNC_ALL_GATHER || op->func == MUSTER_FUNC_REDUCE_SCATTER;

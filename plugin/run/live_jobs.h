@@ -1,4 +1,4 @@
-/* The jobs that live on this host, told apart by the run directory that their processes name. */
+/* The jobs that live on this host, distinguished by the run directory that their processes name. */
 #ifndef MUSTER_RUN_LIVE_JOBS_H
 #define MUSTER_RUN_LIVE_JOBS_H
 
@@ -14,7 +14,7 @@ struct muster_run_query;
 
 struct muster_live_job {
     struct muster_seg_identity who; /* one of its processes that live */
-    uint32_t uid;                   /* whose it is, as the kernel says */
+    uint32_t uid;                   /* whose it is, by the kernel */
 };
 
 /* Whether two processes are of one job: same user, boot and run directory. */
@@ -33,9 +33,9 @@ void muster_live_query(const struct muster_live_job *job, const char **dir,
 /* How many processes of a run live. */
 size_t muster_run_alive(const struct muster_run *run);
 
-/* Says that nothing lives, and what the run, which was read with `live`, is instead: left by jobs
- * that were killed, or could not write their run directory. `command` reads it: "muster report".
- * Always -1. */
+/* Reports that nothing lives, and what the run, which was read with `live`, is instead: left by
+ * jobs that were killed, or could not write their run directory. `command` reads it: "muster
+ * report". Always -1. */
 int muster_live_none(const struct muster_run *run, const char *command, struct muster_err *err);
 
 #endif

@@ -15,7 +15,7 @@ struct muster_refreshed {
     struct muster_window window;  /* `op` of the process begins with it */
     bool halved;                  /* the window is younger than the process */
     uint64_t missed;              /* operations that the ring lost before they were taken */
-    struct muster_log_tail *tail; /* of a process that only its log tells of; else NULL */
+    struct muster_log_tail *tail; /* of a process that only its log shows; else NULL */
     /* Network totals when the window began, in its middle, and when they were read last. */
     struct muster_seg_net (*net)[3];
 };
@@ -37,7 +37,7 @@ uint64_t muster_process_whole_from_ns(const struct muster_process *process);
 uint64_t muster_process_take_ring(struct muster_process *process, const char *path, size_t most,
                                   struct muster_op *scratch);
 
-/* The same of one that only its log at `path` tells of: what is new there is taken. The first time
+/* The same of one that only its log at `path` shows: what is new there is taken. The first time
  * that is the whole log. 0; -1: it cannot be read. */
 int muster_process_take_log(struct muster_process *process, const char *path, size_t most,
                             struct muster_err *err);

@@ -319,7 +319,7 @@ static bool read_pieces(struct load *load, struct file *file, struct muster_piec
     unsigned unstable = 0;
     int rc;
     if (!file->segment) {
-        /* What the segment tells the log need not. */
+        /* What the segment has the log need not. */
         rc = load->streamed && pieces->segment ? muster_log_count(file->path, &pieces->log, &err)
                                                : muster_log_read(file->path, &pieces->log, &err);
         pieces->log_path = rc == 0 && load->streamed ? strdup(file->path) : NULL;

@@ -1,7 +1,7 @@
 /*
- * The reader's side: everything that is known about one or more runs, from logs, archived
- * segments and live ones. Nothing here trusts a file: sizes, offsets and enumerators are checked,
- * and what is damaged is skipped and said.
+ * The reader's side: everything that is known about one or more runs, from logs, archived segments
+ * and live ones. Nothing here trusts a file: sizes, offsets and enumerators are checked, and what
+ * is damaged is skipped and noted.
  */
 #ifndef MUSTER_RUN_RUN_H
 #define MUSTER_RUN_RUN_H

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MUSTER_PROCESS_GPUS = 64 }; /* told apart in one process */
+enum { MUSTER_PROCESS_GPUS = 64 }; /* distinguished in one process */
 
 /* One communicator of one process. */
 struct muster_gpu_part {
@@ -19,7 +19,7 @@ struct muster_gpu_part {
     uint32_t gpu;      /* set by muster_number_gpus: from 0 */
 };
 
-/* Ordinals tell a process's GPUs apart; where none is known, several ranks of one communicator do,
+/* Ordinals distinguish a process's GPUs; where none is known, several ranks of one communicator do,
  * in the order of rank. Returns how many GPUs there are, at least 1; 0: no memory. */
 uint32_t muster_number_gpus(struct muster_gpu_part *part, size_t n);
 

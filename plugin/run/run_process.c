@@ -75,7 +75,7 @@ static bool append_op(struct muster_process *process, const struct muster_op *op
     return true;
 }
 
-/* Of the operations that the segment retired, or that the log tells of. */
+/* Of the operations that the segment retired, or that the log has. */
 static uint64_t missing_from(const struct muster_process *process, uint64_t log_end)
 {
     uint64_t head = atomic_load_explicit(&process->segment->ring_head, memory_order_relaxed);
@@ -267,7 +267,7 @@ static void retire(struct muster_segment *segment, struct muster_row_index *rows
                     muster_op_size_bytes(op.func, op.dtype, op.count, comm->nranks));
 }
 
-/* What the log tells behind its newest image: those operations count, and are in flight no more. */
+/* What the log has behind its newest image: those operations count, and are in flight no more. */
 static bool catch_up(struct muster_segment *segment, const struct muster_log *log)
 {
     struct muster_row_index *rows = malloc(sizeof(*rows));

@@ -29,8 +29,7 @@ void muster_run_add_known(struct muster_run *run, struct muster_process *process
 bool muster_process_refresh(struct muster_process *process, const char *path, bool alive,
                             size_t most, struct muster_op *scratch, bool *no_memory);
 
-/* The same of one that only its log at `path` tells of, since it was read like that or not at all.
- */
+/* The same of one that only its log at `path` shows, since it was read like that or not at all. */
 bool muster_process_refresh_log(struct muster_process *process, const char *path, size_t most,
                                 bool *no_memory);
 

@@ -59,7 +59,7 @@ struct muster_fact_head {
     char nic[32];       /* network interface; "": none */
     char nic_verbs[32]; /* its RDMA device; "": none */
     char driver[32];
-    char no_nvml[96]; /* why NVML says nothing; "": it does */
+    char no_nvml[96]; /* why NVML has nothing; "": it has */
     char value[MUSTER_FACT_VARS][MUSTER_FACT_VALUE];
     uint64_t spare2[4];
 };
@@ -86,7 +86,7 @@ enum muster_fact_low {
 struct muster_fact_gpu {
     uint32_t seq;
     uint8_t named; /* pci is set */
-    uint8_t known; /* the driver or the PCI tree tells about it */
+    uint8_t known; /* the driver or the PCI tree knows it */
     uint8_t peers;
     uint8_t mig;
     char pci[16];                                         /* "0000:1b:00.0" */
@@ -104,8 +104,8 @@ struct muster_fact_gpu {
     struct muster_fact_peer peer[MUSTER_FACT_PEERS];
 };
 
-/* One look at a GPU. -1: it does not say (limits: UINT64_MAX). Counters are the driver's, since it
- * was loaded. */
+/* One look at a GPU. -1: it does not report it (limits: UINT64_MAX). Counters are the driver's,
+ * since it was loaded. */
 struct muster_fact_reading {
     uint64_t at_ns;  /* monotonic */
     uint64_t limits; /* clock event reasons, as NVML numbers them */

@@ -97,7 +97,7 @@ enum muster_rank_news muster_identity_learn(struct muster_seg_identity *identity
     return from_env ? MUSTER_RANK_CONTRADICTED : MUSTER_RANK_LEARNED;
 }
 
-/* Set by `muster replay`: host times of a replay mean less, and reports say so. */
+/* Set by `muster replay`: host times of a replay mean less, and reports note that. */
 static uint32_t replay_speed(void)
 {
     const char *text = muster_env("MUSTER_REPLAY");

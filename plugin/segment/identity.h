@@ -19,13 +19,13 @@ int32_t muster_identity_launcher_rank(void);
 enum muster_rank_news {
     MUSTER_RANK_KNOWN,        /* nothing new */
     MUSTER_RANK_LEARNED,      /* this is the largest communicator so far */
-    MUSTER_RANK_CONTRADICTED, /* and the environment said otherwise: at most once a process */
+    MUSTER_RANK_CONTRADICTED, /* and the environment had another: at most once a process */
 };
 
-/* A communicator of `nranks` in which this process is `rank`. Where no launcher tells, the largest
+/* A communicator of `nranks` in which this process is `rank`. Where no launcher does, the largest
  * communicator does; it also overrules a launcher whose world is smaller, or who gave this process
  * another rank in a world of the same size, because that is how two processes come to have one
- * rank. `settled`: the process's, false at first; a communicator of the whole world said the same.
+ * rank. `settled`: the process's, false at first; a communicator of the whole world had the same.
  */
 enum muster_rank_news muster_identity_learn(struct muster_seg_identity *identity, bool *settled,
                                             int32_t nranks, int32_t rank);

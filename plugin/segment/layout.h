@@ -44,7 +44,7 @@ enum {
 #define MUSTER_SEG_OTHER_UID UINT32_MAX /* of the last communicator entry */
 
 enum muster_exit {
-    MUSTER_EXIT_OPEN,      /* running, or killed: the lock tells */
+    MUSTER_EXIT_OPEN,      /* running, or killed: the lock decides */
     MUSTER_EXIT_EXITED,    /* the process ran its exit handlers with communicators alive */
     MUSTER_EXIT_FINALIZED, /* every communicator was finalized */
 };
@@ -61,7 +61,7 @@ enum muster_drop {
     MUSTER_DROP_CHANNEL,       /* channel number out of range */
     MUSTER_DROP_NO_PROXY_SLOT, /* all proxy slots in flight */
     MUSTER_DROP_INCOMPLETE,    /* retired before all its channels had ended */
-    MUSTER_DROP_NO_EVENT,  /* no CUDA events were free for a launch, or what they told was lost */
+    MUSTER_DROP_NO_EVENT,  /* no CUDA events were free for a launch, or what they showed was lost */
     MUSTER_DROP_TIME_RING, /* a channel whose stamps were once another operation's */
     MUSTER_DROPS
 };
@@ -114,7 +114,7 @@ struct muster_seg_comm {
     uint32_t uid; /* of this communicator in this process, from 1; 0: the entry is free */
     uint64_t id;  /* NCCL's commId or commHash; 0 for `other` */
     int32_t rank;
-    uint32_t nranks; /* 0: the interface does not tell (v1 to v3) */
+    uint32_t nranks; /* 0: the interface has none (v1 to v3) */
     uint32_t nnodes;
     int32_t gpu_index; /* CUDA ordinal; -1: not known */
     char gpu_pci[16];
@@ -205,7 +205,7 @@ struct muster_seg_net {
     uint64_t credit_wait_ns; /* send: the peer has not posted a buffer */
     uint64_t net_wait_ns;    /* handed to the network, not done */
     uint64_t flush_ns;
-    uint64_t unsized; /* of count: no step told the bytes and the algorithm does not give them */
+    uint64_t unsized; /* of count: no step had the bytes and the algorithm does not give them */
     uint64_t spare[4];
 };
 
@@ -318,7 +318,7 @@ struct muster_seg_undo {
 
 /* From `heartbeat_mono_ns` up to `undo` lies the image: what a process leaves beside its
  * operations. The log stores it as patches (oplog/log_image.h). In front of it stands who recorded,
- * which the log's header tells, too; behind it what the log makes good by its operations. */
+ * which the log's header has, too; behind it what the log makes good by its operations. */
 struct muster_segment {
     uint64_t magic; /* written last at creation */
     uint32_t version;

@@ -13,7 +13,7 @@ struct muster_found {
     char *path;   /* of the .seg */
     bool alive;   /* somebody holds its lock */
     bool own;     /* it is the calling process's: its lock must not be touched */
-    uint32_t uid; /* whose file it is, as the kernel says */
+    uint32_t uid; /* whose file it is, by the kernel */
 };
 
 /* The segments of this user in `dir`. A directory that cannot be read has none. The caller frees
@@ -30,7 +30,7 @@ void muster_found_free(struct muster_found *found, size_t n);
 bool muster_segment_is_alive(const char *path);
 
 /* Moves a dead process's segment into its run directory. 0: done; 1: another process is at it, or
- * it has come alive; -1: err says why it stays. */
+ * it has come alive; -1: it stays, and err has why. */
 int muster_reap_one(const char *path, struct muster_err *err);
 
 /* Reaps every dead segment of this user in `dir`: into its run directory if that is absolute,

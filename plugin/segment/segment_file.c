@@ -245,7 +245,7 @@ static enum muster_segment_created create_shared(struct muster_segment_file *fil
     return rc;
 }
 
-/* The former program may have ended before its log was made: nothing in the run directory says
+/* The former program may have ended before its log was made: nothing in the run directory shows
  * then that its names are taken. */
 static void use_other_stem(struct muster_seg_identity *identity, uint64_t aside_ns)
 {

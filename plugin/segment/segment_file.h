@@ -17,15 +17,15 @@ struct muster_segment_file {
 };
 
 enum muster_segment_created {
-    MUSTER_SEGMENT_OK,        /* err says why memory is anonymous, if it is */
+    MUSTER_SEGMENT_OK,        /* err has why memory is anonymous, if it is */
     MUSTER_SEGMENT_DUPLICATE, /* another copy of the library records this process */
     MUSTER_SEGMENT_FAILED,    /* not even anonymous memory */
 };
 
 /* Creates <dir>/muster-<uid>-<pid namespace>-<pid>-<start ticks>.seg (0600, zero-filled in full, so
  * that a full tmpfs fails here; at most an eighth of what is free, the rest is NCCL's) and its
- * .lock, whose POSIX record lock says that the process lives; the lock file is opened exactly once.
- * Falls back to anonymous memory where `dir` is no tmpfs, is not writable, or is full. What a
+ * .lock, whose POSIX record lock shows that the process lives; the lock file is opened exactly
+ * once. Falls back to anonymous memory where `dir` is no tmpfs, is not writable, or is full. What a
  * program left that called exec in this process is set aside for whoever reaps next; the new
  * segment's file_stem is then another than `identity` has. */
 enum muster_segment_created muster_segment_create(struct muster_segment_file *file, const char *dir,

@@ -368,8 +368,8 @@ static bool is_used(const struct chunk *chunk, size_t at, const void *known)
            word_at(known, sizeof(uint32_t)) != 0;
 }
 
-/* `n` entries from `offset` on, which are `known` so far. The first read tells which are in
- * use; the others are of those alone, from the first of them to the last. */
+/* `n` entries from `offset` on, which are `known` so far. The first read shows which are in use;
+ * the others are of those alone, from the first of them to the last. */
 static bool read_chunk(int fd, size_t offset, size_t n, size_t bytes, char *known,
                        struct chunk *chunk)
 {

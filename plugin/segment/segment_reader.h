@@ -53,9 +53,9 @@ int muster_segment_read_flight(const char *path, struct muster_segment *segment,
 int muster_identity_check(const char *name, struct muster_seg_identity *identity,
                           struct muster_err *err);
 
-/* A regular file's descriptor, and its size now. -1: err says why. */
+/* A regular file's descriptor, and its size now. -1: with err. */
 int muster_file_open(const char *path, size_t *bytes, struct muster_err *err);
-/* Up to `bytes` from `at` on; fewer if the file ends before. -1: errno says why. */
+/* Up to `bytes` from `at` on; fewer if the file ends before. -1: errno is set. */
 ssize_t muster_file_read(int fd, void *to, size_t bytes, off_t at);
 /* A regular file's first `max` bytes; the caller frees *data. */
 int muster_file_load(const char *path, size_t max, void **data, size_t *bytes,

@@ -7,7 +7,7 @@
 #include "segment/segment_reader.h"
 
 /* A hole from `at` on: up to the next byte that was ever written, or to `size`. What a file system
- * cannot tell is no hole. */
+ * does not know them is no hole. */
 static size_t hole_end(int fd, size_t at, size_t size)
 {
     off_t data = lseek(fd, (off_t)at, SEEK_DATA);

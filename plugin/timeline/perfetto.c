@@ -19,9 +19,9 @@ enum {
     ANNOTATION_NUMBER = 2,
     ANNOTATION_BYTES = 3,
 };
-/* Less is not drawn as waiting: the clocks of GPUs do not tell. */
+/* Less is not drawn as waiting: the clocks of GPUs do not show it. */
 enum { WAIT_LEAST_NS = 5000 };
-/* A clock's offset is told anew when it has moved this far. */
+/* A clock's offset is written anew when it has moved this far. */
 enum { OFFSET_STEP_NS = 2000 };
 
 struct writing {
@@ -31,7 +31,7 @@ struct writing {
     /* Of the sequence. */
     uint32_t member;
     uint64_t clock_ns;  /* its GPU's, of the packet before */
-    int64_t offset_ns;  /* as last told */
+    int64_t offset_ns;  /* as last written */
     uint64_t before_ns; /* end of the operation before, by the GPU's clock */
 };
 
@@ -260,7 +260,7 @@ static void write_wait(struct writing *writing, uint64_t begin_ns, uint64_t end_
     write_end(writing, end_ns);
 }
 
-/* Tells the clock's offset where it moved, in a pause that is long enough for the step. */
+/* Writes the clock's offset where it moved, in a pause that is long enough for the step. */
 static void follow_clock(struct writing *writing, const struct muster_gpu_clock *clock,
                          uint64_t begin_ns)
 {

@@ -190,7 +190,7 @@ static void begin_gpu(struct counting *counting)
     counting->clock_ns = counting->begin_ns;
 }
 
-/* A counter keeps its value until it is told anew. */
+/* A counter keeps its value until it is written anew. */
 static void put_value(struct counting *counting, unsigned counter, uint64_t at_ns, double value)
 {
     struct muster_protobuf *packet = &counting->to->packet;

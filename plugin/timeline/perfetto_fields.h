@@ -1,7 +1,7 @@
 /*
  * Numbers of the fields of a Perfetto trace that muster writes: facts of perfetto.dev's published
  * message formats (TracePacket, TrackDescriptor, TrackEvent, ClockSnapshot, InternedData).
- * tests/cli/perfetto.proto says the same for protoc, which decodes what the tests write.
+ * tests/cli/perfetto.proto has the same for protoc, which decodes what the tests write.
  */
 #ifndef MUSTER_TIMELINE_PERFETTO_FIELDS_H
 #define MUSTER_TIMELINE_PERFETTO_FIELDS_H

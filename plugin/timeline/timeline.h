@@ -28,7 +28,7 @@ enum { MUSTER_TIMELINE_BEFORE_S = 1, MUSTER_TIMELINE_AFTER_S = 9 };
 /* A trace of torch.profiler that is packed beside ours. */
 struct muster_timeline_beside {
     const char *path;     /* in */
-    int64_t rank;         /* as the file tells; -1: it does not */
+    int64_t rank;         /* as in the file; -1: not there */
     size_t operations;    /* NCCL's kernels in it that name their group and number */
     size_t matched;       /* of them, found in the run: what the offset rests on; 0: not laid */
     int64_t offset_ns;    /* from its clock to the axis */

@@ -8,13 +8,13 @@
 #include "base/sort.h"
 #include "base/text.h"
 
-enum { SHIFT_MOST = 2 }; /* torch counts from 1, and may count what NCCL is not told */
+enum { SHIFT_MOST = 2 }; /* torch counts from 1, and may count what NCCL does not get */
 
 /* One of NCCL's kernels as torch shows it. */
 struct seen {
     const char *group; /* the JSON's */
     int64_t sequence;
-    int64_t elements, ranks; /* -1: not told */
+    int64_t elements, ranks; /* -1: not known */
     int64_t at_ns;
 };
 

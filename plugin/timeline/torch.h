@@ -17,7 +17,7 @@
 enum { MUSTER_TORCH_LEAST = 3 }; /* operations found in both that an offset rests on */
 
 /* `json`: the trace's bytes, named `name` in errors. Fills all of *beside but its path; without
- * enough in common `matched` says how little. -1: not such a trace, or no memory. */
+ * enough in common `matched` is how little. -1: not such a trace, or no memory. */
 int muster_torch_lay(const struct muster_timeline *timeline, const char *name, const char *json,
                      size_t bytes, struct muster_timeline_beside *beside, struct muster_err *err);
 

@@ -45,7 +45,7 @@ void muster_top_fleet_free(struct muster_top_fleet *fleet)
 static void text_of(const json_t *object, const char *key, char *to, size_t size)
 {
     const char *text = json_string_value(json_object_get(object, key));
-    if (text) /* what is not told stays as it was */
+    if (text) /* what is not sent stays as it was */
         muster_text_copy(to, size, text);
     muster_text_clean(to, size);
 }

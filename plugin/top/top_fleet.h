@@ -1,5 +1,5 @@
 /*
- * One job over all its hosts, for the screen: what a fleet's worker says of it each second
+ * One job over all its hosts, for the screen: what a fleet's worker sends of it each second
  * (fleet/picture.h) and the findings that stand there, both JSON that came over a network: nothing
  * in them is trusted, what is missing or senseless is shown as not known. One thread.
  */

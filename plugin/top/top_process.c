@@ -28,8 +28,9 @@ static const struct muster_top_part *part_before(const struct muster_top_process
     return NULL;
 }
 
-/* The table counts collectives and tells when anything was called: where the time moved and the
- * count did not, it was a send or receive. At first sight, and of who sends at times, it may be. */
+/* The table counts collectives and has the time when anything was called: where the time moved and
+ * the count did not, it was a send or receive. At first sight, and of who sends at times, it may
+ * be. */
 static void count_sends(struct muster_top_part *part, const struct muster_top_part *before)
 {
     bool moved = part->called_ns != (before ? before->called_ns : 0);
@@ -61,7 +62,7 @@ static struct muster_top_part part_of(const struct muster_top_process *process,
     return part;
 }
 
-/* The largest communicator tells the GPU. */
+/* The largest communicator decides the GPU. */
 static void take_gpu(struct muster_top_process *process, const struct muster_seg_comm *comm,
                      uint32_t *largest)
 {

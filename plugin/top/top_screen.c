@@ -81,7 +81,7 @@ static void put_ended(const struct muster_top *top, struct muster_screen *screen
     muster_screen_put(screen, MUSTER_SCREEN_HEADING, "%s %s", command, top->run);
 }
 
-/* Who has waited long enough to be told, for a rank that has not come; it is called a hang later.
+/* Who has waited long enough to be shown, for a rank that has not come; it is called a hang later.
  */
 static const struct muster_top_rank *waits_longest(const struct muster_top *top)
 {

@@ -1,7 +1,7 @@
 /*
  * A moment of a job as the lines of a screen: what stands where, and in which style; drawn by
- * whoever has a terminal, or printed. Fits 60 columns and 20 lines, and says less on less. Nothing
- * is told by colour or style alone.
+ * whoever has a terminal, or printed. Fits 60 columns and 20 lines, and shows less on less. Nothing
+ * is shown by colour or style alone.
  */
 #ifndef MUSTER_TOP_TOP_SCREEN_H
 #define MUSTER_TOP_TOP_SCREEN_H

@@ -265,7 +265,7 @@ static void put_gone(struct muster_verdict_writer *writer, const struct muster_f
     muster_verdict_word(writer, "%s %s gone; the others live on.", ranks, is);
 }
 
-/* "hang_absent: rank 2 ..." without the kind; hangs are said with their word. */
+/* "hang_absent: rank 2 ..." without the kind; hangs are named with their word. */
 static void put_sentence(struct muster_verdict_writer *writer, const struct muster_finding *finding,
                          bool over)
 {
@@ -337,15 +337,15 @@ static void put_held(struct muster_verdict_writer *writer, const struct muster_v
 
 /* ---- nobody, or not known ---- */
 
-/* From there on waiting is told beside "nobody". Of recordings that are well clean waits for 2.4 %
- * of its time, fsdp-clean for 4.8, net-clean for 9.2; over a network at a thirtieth of its speed it
- * is 17 (net-throttled); in jobs of frameworks on two GPUs, whose hosts are uneven, 12 (hf-clean)
- * and 31 (FSDP). Between 9.2 and 12 % nothing changes; at 5 % net-clean would be told, too, and at
- * 20 % the slow network no longer. */
+/* From there on waiting is reported beside "nobody". Of recordings that are well clean waits for
+ * 2.4 % of its time, fsdp-clean for 4.8, net-clean for 9.2; over a network at a thirtieth of its
+ * speed it is 17 (net-throttled); in jobs of frameworks on two GPUs, whose hosts are uneven, 12
+ * (hf-clean) and 31 (FSDP). Between 9.2 and 12 % nothing changes; at 5 % net-clean would be
+ * reported, too, and at 20 % the slow network no longer. */
 static const double waited_much = 0.1;
 
-/* Nobody is to blame, and still there is waiting: that has to be said where victims show in tables.
- */
+/* Nobody is a culprit, and still there is waiting: that has to be reported where victims show in
+ * tables. */
 static void put_waited(struct muster_verdict_writer *writer, double waited)
 {
     if (waited < waited_much)
@@ -446,7 +446,7 @@ static void put_unknown(struct muster_verdict_writer *writer, const struct muste
     }
 }
 
-/* What was said without all that it rests on is taken back; a finding stands. */
+/* What was reported without all that it rests on is taken back; a finding stands. */
 static void put_no_memory(struct muster_verdict_writer *writer)
 {
     struct muster_verdict *verdict = writer->verdict;

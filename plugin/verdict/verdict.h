@@ -1,7 +1,7 @@
 /*
- * The first thing that a report says: who holds the job back, what it does to the others, why, and
- * what to do next; or that nobody does, and what would have been found; or that this cannot be
- * told, and what is missing.
+ * The first thing that a report prints: who holds the job back, what it does to the others, why,
+ * and what to do next; or that nobody does, and what would have been found; or that this cannot be
+ * known, and what is missing.
  */
 #ifndef MUSTER_VERDICT_VERDICT_H
 #define MUSTER_VERDICT_VERDICT_H
@@ -14,7 +14,7 @@
 enum muster_verdict_state {
     MUSTER_VERDICT_HELD, /* somebody, or something, holds the job back, or it hangs */
     MUSTER_VERDICT_NOBODY,
-    MUSTER_VERDICT_UNKNOWN, /* too little is known to say either */
+    MUSTER_VERDICT_UNKNOWN, /* too little is known for either */
 };
 
 enum { MUSTER_VERDICT_LINES = 3, MUSTER_VERDICT_LINE = 512 };
@@ -24,7 +24,7 @@ struct muster_verdict {
     const struct muster_finding *finding; /* the one that it is about; NULL: none */
     char line[MUSTER_VERDICT_LINES][MUSTER_VERDICT_LINE];
     unsigned lines;
-    bool no_memory; /* which the line says in place of all else */
+    bool no_memory; /* which the line reports in place of all else */
 };
 
 /* In lines of at most `width` columns; 0: as long as they are. Findings that are over do not count.

@@ -5,8 +5,8 @@
 #include "verdict/verdict_writer.h"
 
 /* Where the ranks of a communicator are all seen and have all ended, and one called less often than
- * the others: says so, with who was killed or crashed while others were not. `clean`: nobody held
- * the job back until then. Returns whether there was anything to say. */
+ * the others: prints so, with who was killed or crashed while others were not. `clean`: nobody held
+ * the job back until then. Returns whether there was anything to print. */
 bool muster_verdict_write_middle(struct muster_verdict_writer *writer,
                                  const struct muster_view *view, bool clean);
 

@@ -6,7 +6,7 @@
 #include "diagnose/whereabouts.h"
 
 /* Longer than steps of training take between collectives as a rule, short beside the 10 s after
- * which a hang is called one. Of a healthy job whose steps are longer it says the same at 1 s, and
+ * which a hang is called one. Of a healthy job whose steps are longer it reads the same at 1 s, and
  * at 5 s somebody who looks at a hang has half as long to see it. */
 enum { LONG_S = 2 };
 

@@ -8,7 +8,7 @@
 #include "view/view.h"
 
 /* Somebody has waited for 2 s in one operation: who, where and for whom, as lines of a verdict.
- * False: nobody has, and nothing is said. */
+ * False: nobody has, and nothing is printed. */
 bool muster_verdict_write_now(struct muster_verdict_writer *writer, const struct muster_view *view);
 
 #endif

@@ -41,7 +41,7 @@ static const struct muster_opt table[] = {
 /* ---- once, and again and again ---- */
 
 /* Looks at each of the jobs, or at all that the query takes where there are none. Returns how many
- * could be read, the worst first in `order`; what keeps another from it is said. */
+ * could be read, the worst first in `order`; what keeps another from it is printed. */
 static size_t look_at(struct muster_look *look, struct muster_look **order, size_t n,
                       const struct muster_look_how *how)
 {
@@ -61,8 +61,8 @@ static size_t look_at(struct muster_look *look, struct muster_look **order, size
     return read;
 }
 
-/* NCCL's own word on what hangs, beside the evidence. That nobody answers is said and no failure.
- */
+/* NCCL's own word on what hangs, beside the evidence. That nobody answers is printed and no
+ * failure. */
 static void hear_ras(const char *where, struct muster_look **order, size_t n)
 {
     struct muster_ras_report report = {0};

@@ -51,7 +51,7 @@ static void add_evidence_of(const struct muster_seg_identity *who, struct muster
     }
 }
 
-/* What the kernel says of them. */
+/* What the kernel shows of them. */
 static void add_evidence(const struct muster_run *run, struct muster_findings *findings)
 {
     struct muster_host host;
@@ -149,7 +149,7 @@ static void print_when(const struct muster_finding *finding, const struct muster
     }
 }
 
-/* "cost: between ...", "causes: rank 5: ..."; nothing where there is no more to say. */
+/* "cost: between ...", "causes: rank 5: ..."; nothing where there is no more. */
 static void print_facts(const struct muster_finding *finding,
                         const struct muster_terminal *terminal, FILE *out)
 {

@@ -26,7 +26,7 @@ struct muster_look {
 struct muster_look_how {
     struct muster_run_query query;
     uint64_t hang_ns; /* how long nothing may move */
-    bool follows;     /* again and again, while it runs; else also what the job told meanwhile */
+    bool follows;     /* again and again, while it runs; else also what the job emitted meanwhile */
 };
 
 /* How long nothing may move before it is a hang: `seconds`, or as configured where they are 0. */
@@ -49,12 +49,11 @@ const char *muster_look_name(const struct muster_look *look);
 void muster_finding_print(const struct muster_finding *finding, const char *job,
                           const struct muster_terminal *terminal, FILE *out);
 
-/* Who holds the job back, in at most three lines. False: there was no memory to tell, which they
- * say. */
+/* Who holds the job back, in at most three lines. False: there was no memory, which they report. */
 bool muster_verdict_print(const struct muster_view *view, const struct muster_findings *findings,
                           const struct muster_terminal *terminal, FILE *out);
 
-/* The findings of a view, and what its run told meanwhile, that the configuration wants to be
+/* The findings of a view, and what its run emitted meanwhile, that the configuration wants to be
  * shown; what keeps them from being found is one line on standard error. Fills a zeroed *findings,
  * which the caller frees. `meanwhile`: of muster_diagnose_view_meanwhile. */
 void muster_diagnose_shown(const struct muster_view *view, const struct muster_meanwhile *meanwhile,
@@ -65,13 +64,13 @@ void muster_diagnose_append(const struct muster_findings *findings,
 
 /* ---- several looks ---- */
 
-/* Puts first what somebody has to see first: hangs, then what costs most, then what cannot be told,
- * then what nobody holds back. */
+/* Puts first what somebody has to see first: hangs, then what costs most, then what cannot be
+ * known, then what nobody holds back. */
 void muster_looks_order(struct muster_look **look, size_t n);
 
 /* Of several each under a heading that names its job. */
 void muster_looks_text(struct muster_look *const *look, size_t n, FILE *out);
-/* One document. Of several, what is of one job says of which. */
+/* One document. Of several, what is of one job names which. */
 void muster_looks_json(struct muster_look *const *look, size_t n, FILE *out);
 
 #endif

@@ -418,7 +418,7 @@ int muster_doctor_hosts(const struct muster_cmd *self, const struct doctor_optio
     struct muster_err err;
     const char *nodes = getenv("SLURM_JOB_NODELIST");
     int rc;
-    /* A host whose ssh has ended is told by what the write says, not by our own end. */
+    /* A host whose ssh has ended is known by what the write returns, not by our own end. */
     signal(SIGPIPE, SIG_IGN);
     if (given->as)
         return be_started(self, given);

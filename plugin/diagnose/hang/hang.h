@@ -4,9 +4,9 @@
  * same place, a rank that never came, and only then an operation that all entered and none ends;
  * what a rank misses because it waits elsewhere is laid to what it waits for.
  *
- * A process that is gone while others of its communicator live on is told before anybody has waited
- * for as long as the threshold, as hang_dead with or without an operation; not where most are gone,
- * and of one that left by exit() only where others called what it never will.
+ * A process that is gone while others of its communicator live on is reported before anybody has
+ * waited for as long as the threshold, as hang_dead with or without an operation; not where most
+ * are gone, and of one that left by exit() only where others called what it never will.
  *
  * Times are each rank's own CLOCK_MONOTONIC; ranks of several hosts are compared on the clock of
  * the day, and only to seconds.
@@ -20,7 +20,7 @@
 #include "diagnose/finding.h"
 #include "view/view.h"
 
-/* How long others have to live on before a process that is gone is told of. */
+/* How long others have to live on before a process that is gone is reported. */
 enum { MUSTER_HANG_GONE_S = 3 };
 
 /* Whether it is time to look for others that live on after a process went (0: none did): once they
@@ -28,7 +28,7 @@ enum { MUSTER_HANG_GONE_S = 3 };
 bool muster_hang_gone_due(uint64_t gone_ns, uint64_t evaluated_ns, uint64_t now_ns);
 
 /* Appends a finding for every hang that lasted `threshold_ns`. The view is one of a run: what was
- * fed by hand says nothing of processes, and no hang is found in it. False: no memory. */
+ * fed by hand has no processes, and no hang is found in it. False: no memory. */
 bool muster_hang_find(const struct muster_view *view, uint64_t threshold_ns,
                       struct muster_findings *findings);
 

@@ -210,7 +210,7 @@ void muster_hang_describe_absent(struct muster_hang_case *hang,
                             "rank %" PRId32 "'s process has not run for %.1f s: it is stopped, "
                             "frozen or starved of CPU",
                             member->rank, (double)silent / 1e9);
-    /* The others have gone on: that its kernels' ends were not all shown tells nothing. */
+    /* The others have gone on: that its kernels' ends were not all shown means nothing. */
     bool outdated = finished && posted == 0 && member->ended == MUSTER_HANG_OPEN;
     if (member->ended_by[0] && !outdated)
         muster_finding_line(lines, "rank %" PRId32 ": %s", member->rank, member->ended_by);

@@ -39,7 +39,7 @@ struct muster_hang_facts {
 
 /* One rank over all its communicators. */
 struct muster_hang_who {
-    bool busy;       /* in an operation that has not ended, as far as calls and proofs tell */
+    bool busy;       /* in an operation that has not ended, as far as calls and proofs show */
     bool unsure;     /* in one that a rank out of sight may be missing in, or behind one */
     bool proven;     /* all that it called is known to have ended */
     bool dead;       /* named as gone */

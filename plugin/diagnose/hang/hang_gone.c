@@ -9,7 +9,7 @@
 #include "diagnose/hang/hang_case.h"
 
 #define GONE_NS     (MUSTER_HANG_GONE_S * MUSTER_NS_PER_S)
-#define TOGETHER_NS (2 * MUSTER_NS_PER_S)  /* of one host: told as one */
+#define TOGETHER_NS (2 * MUSTER_NS_PER_S)  /* of one host: reported as one */
 #define LAUNCHER_NS (10 * MUSTER_NS_PER_S) /* ends the others of its host after one that failed */
 
 /* Who lives on was heard a moment before. */
@@ -68,7 +68,7 @@ static bool is_missed(const struct living *living, const struct muster_hang_memb
            went_unix_ns(member) + GONE_NS <= living->until_unix_ns;
 }
 
-/* Who went where a hang has another reason may have gone for that, and who is named is told. */
+/* Who went where a hang has another reason may have gone for that, and who is named is reported. */
 static bool *find_explained(const struct muster_hang_cases *cases)
 {
     bool *explained = muster_arena_array(cases->arena, (size_t)cases->whos + 1, sizeof *explained);
@@ -156,8 +156,8 @@ static void find_op(struct muster_hang_case *hang, uint64_t number)
         muster_hang_case_op(hang, number, muster_hang_call_of_any(comm, number));
 }
 
-/* Whether it is told from one that left in order, but by _exit(): it had called less, or something
- * of it had not ended. */
+/* Whether it is distinguished from one that left in order, but by _exit(): it had called less, or
+ * something of it had not ended. */
 static bool is_known_as_killed(const struct muster_hang_cases *cases, const struct living *living,
                                const struct muster_hang_member *member)
 {

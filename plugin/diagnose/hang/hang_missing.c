@@ -275,7 +275,7 @@ static uint32_t count(const struct muster_hang_case *hang, enum muster_hang_role
 }
 
 /* One waits and several did not come: it may have gone ahead as well as they may be held up, and
- * nobody blames the many for the one. */
+ * the many are not named for the one. */
 static void name_who_went_ahead(struct muster_hang_case *hang, uint64_t number, uint32_t missing,
                                 bool proven)
 {

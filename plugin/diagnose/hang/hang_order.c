@@ -27,7 +27,7 @@ static int order_of(const struct muster_hang_member *one, uint64_t a,
     return first->enqueue_ns < second->enqueue_ns ? 1 : -1;
 }
 
-/* What stands in `finding`: role GUILTY becomes those that are named, the rest waits. */
+/* What stands in `finding`: role CULPRIT becomes those that are named, the rest waits. */
 static void word(struct muster_hang_case *hang, const struct muster_hang_comm *other, bool tie,
                  bool proof)
 {

@@ -162,7 +162,7 @@ bool muster_hang_waits_for_peer(const struct muster_hang_comm *comm,
 static bool in_pair(const struct muster_hang_comm *comm, const struct muster_hang_member *member)
 {
     uint64_t posted_there;
-    /* A mark does not tell a collective from a send or receive of the same communicator. */
+    /* A mark does not distinguish a collective from a send or receive of the same communicator. */
     if (member->pairs > 0 && member->ended == MUSTER_HANG_OPEN)
         return true;
     for (uint32_t i = 0; i < member->pairs; i++)

@@ -5,7 +5,7 @@
 
 #include "diagnose/hang/hang_state.h"
 
-/* What the view or a slot tells of an operation that is not a replay. */
+/* What the view or a slot has of an operation that is not a replay. */
 struct seen {
     uint64_t number, enqueue_ns, count;
     int32_t peer;
@@ -31,7 +31,7 @@ static bool has_rank(const struct muster_hang_comm *comm, int32_t rank)
 }
 
 /* The communicator that a process's entry belongs to. Two jobs that use one id (the same recording
- * played twice) are told apart by their directories; one job may have several of these. */
+ * played twice) are distinguished by their directories; one job may have several of these. */
 static struct muster_hang_comm *comm_of(struct muster_hang_state *state,
                                         const struct muster_seg_comm *entry, const char *run_dir)
 {

@@ -87,7 +87,7 @@ static const struct muster_env_removed *removed(const char *name)
     return NULL;
 }
 
-/* Read by build scripts, images, tests or plugins, not by NCCL itself: nothing to say. */
+/* Read by build scripts, images, tests or plugins, not by NCCL itself: no remark. */
 static bool belongs_to_others(const char *name)
 {
     static const char *const prefixes[] = {
@@ -255,7 +255,7 @@ static bool looks_like_ours(const char *name)
     return false;
 }
 
-/* CUDA's own names are many; only near misses of those that matter here are told. */
+/* CUDA's own names are many; only near misses of those that matter here are reported. */
 static void evaluate_cuda(const struct muster_env_variable *variable,
                           struct muster_env_remarks *remarks)
 {

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* 2.28.9 is 22809, as ncclGetVersion says it. */
+/* 2.28.9 is 22809, as ncclGetVersion returns it. */
 #define MUSTER_NCCL_CODE(major, minor, patch) (10000 * (major) + 100 * (minor) + (patch))
 
 enum muster_env_kind {

@@ -1,4 +1,4 @@
-/* Names and addresses that processes of other hosts are told. */
+/* Names and addresses that processes of other hosts are given. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ static void suspect_address(struct muster_check *check, const char *what,
                         "right address in /etc/hosts");
 }
 
-/* Whether an address of this host that is told to others leads them anywhere. */
+/* Whether an address of this host that is given to others leads them anywhere. */
 static void evaluate_address(struct muster_check *check, const struct muster_interfaces *interfaces,
                              const char *what, const struct muster_interface *is)
 {
@@ -125,7 +125,7 @@ static void read_hostname(const struct muster_doctor *doctor, char *name, size_t
         name[0] = '\0';
 }
 
-/* What the recorded host's /etc/hosts says of a name: its own resolver cannot be asked. */
+/* What the recorded host's /etc/hosts has for a name: its own resolver cannot be asked. */
 static bool look_up_recorded(const struct muster_doctor *doctor, const char *name,
                              struct muster_interface *to)
 {
@@ -147,7 +147,7 @@ static bool look_up_recorded(const struct muster_doctor *doctor, const char *nam
     return found;
 }
 
-/* Gloo, and PyTorch's RPC, tell others the address of the own name unless an interface is named. */
+/* Gloo, and PyTorch's RPC, give others the address of the own name unless an interface is named. */
 static void evaluate_own_name(struct muster_doctor *doctor, struct muster_check *check,
                               const struct muster_interfaces *interfaces)
 {

@@ -13,7 +13,7 @@
 #include "topology/interfaces.h"
 #include "topology/sysfs.h"
 
-/* Of the host that MUSTER_PROCFS is from; false: its files do not tell. */
+/* Of the host that MUSTER_PROCFS is from; false: its files do not show it. */
 static bool read_recorded(const struct muster_doctor *doctor, struct muster_interfaces *interfaces)
 {
     enum { DEV, ROUTE, TRIE, INET6, FILES };
@@ -181,7 +181,7 @@ static void suspect_further(struct muster_check *check, const struct muster_inte
     muster_check_advice(check, "name the interface that other hosts reach in NCCL_SOCKET_IFNAME");
 }
 
-/* 10^6 bits a second, as its driver says; 0: unknown, or down. */
+/* 10^6 bits a second, as its driver reports; 0: unknown, or down. */
 static long long speed_of(const struct muster_doctor *doctor, const char *name)
 {
     long long speed = muster_sysfs_number(doctor->sysfs, 0, "class/net/%s/speed", name);

@@ -156,7 +156,7 @@ static long traffic_class(const struct muster_doctor *doctor, const struct muste
                : 0;
 }
 
-/* Its priority: that of its DSCP, by the port's table or, where that says nothing, the upper three
+/* Its priority: that of its DSCP, by the port's table or, where that has nothing, the upper three
  * bits. A port that trusts the VLAN tag goes by the service level. */
 static unsigned priority_of(const struct muster_doctor *doctor, const char *net,
                             const struct muster_dcb *dcb, long class)
@@ -171,7 +171,7 @@ static unsigned priority_of(const struct muster_doctor *doctor, const char *net,
 }
 
 struct pfc_seen {
-    int ports; /* that tell */
+    int ports; /* that report it */
     unsigned first;
     bool differs, uncovered, chosen;
     char why[160]; /* of the first port that does not */

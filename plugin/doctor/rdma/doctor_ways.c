@@ -1,4 +1,4 @@
-/* The ways between ranks that a job's log tells of, against those that this host has. */
+/* The ways between ranks that a job's log shows, against those that this host has. */
 #include <string.h>
 
 #include "doctor/doctor.h"

@@ -28,16 +28,16 @@ struct muster_verbs_address {
 struct muster_verbs; /* opaque: the ports of this host that NCCL takes, at most MUSTER_VERBS_PORTS
                       */
 
-/* Ports that are active and that NCCL_IB_HCA takes, with NCCL_IB_GID_INDEX, NCCL_IB_SL,
- * NCCL_IB_TC and NCCL_IB_PKEY as NCCL reads them; `sysfs` stands for /sys. A host without a device
- * has 0 ports. NULL: err says why they cannot be used. */
+/* Ports that are active and that NCCL_IB_HCA takes, with NCCL_IB_GID_INDEX, NCCL_IB_SL, NCCL_IB_TC
+ * and NCCL_IB_PKEY as NCCL reads them; `sysfs` stands for /sys. A host without a device has 0
+ * ports. NULL: they cannot be used, and err has why. */
 struct muster_verbs *muster_verbs_open(const char *sysfs, struct muster_err *err);
 unsigned muster_verbs_ports(const struct muster_verbs *verbs);
 const struct muster_verbs_address *muster_verbs_address(const struct muster_verbs *verbs,
                                                         unsigned port);
 
 /* The way from a port to an address, to be kept for as long as it is used. On Ethernet the kernel
- * resolves the neighbour, which may take seconds. NULL: there is none, errno says why. */
+ * resolves the neighbour, which may take seconds. NULL: there is none, and errno is set. */
 struct muster_ibv_ah *muster_verbs_way(struct muster_verbs *verbs, unsigned port,
                                        const struct muster_verbs_address *to);
 /* false: no room for another one now, or (errno not EAGAIN) it cannot be sent. */

@@ -13,7 +13,7 @@
 
 enum { PLUGIN_MAX = 256 << 20, MANY_RANKS = 1000 };
 
-/* The plugin says its version at its start; the words are in its file. */
+/* The plugin logs its version at its start; the words are in its file. */
 static int version_in(const char *path)
 {
     struct stat status;

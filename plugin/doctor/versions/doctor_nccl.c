@@ -119,7 +119,7 @@ size_t muster_nccl_strings(struct muster_arena *arena, const char *path,
     return n;
 }
 
-/* NCCL 1 says no version. */
+/* NCCL 1 has no version. */
 static bool is_first_nccl(const char *path)
 {
     void *library = path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;

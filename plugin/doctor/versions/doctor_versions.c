@@ -275,7 +275,7 @@ static int load_plugin(void *arg, int fd, struct muster_err *err)
 }
 
 /* NCCL loads libnccl-net.so from anywhere unasked, and it need not heed NCCL's own variables. Its
- * being there says little, and nothing where the network needs one. */
+ * being there means little, and nothing where the network needs one. */
 static void suspect_net_library(const struct muster_doctor *doctor, struct muster_check *check)
 {
     char paths[4096], path[PATH_MAX], magic[4] = "", *rest;
