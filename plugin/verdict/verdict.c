@@ -8,10 +8,9 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "run/live_jobs.h"
-#include "verdict/verdict_graphs.h"
+#include "verdict/verdict_clean.h"
 #include "verdict/verdict_middle.h"
 #include "verdict/verdict_now.h"
-#include "verdict/verdict_waits.h"
 #include "verdict/verdict_writer.h"
 #include "view/coverage.h"
 
