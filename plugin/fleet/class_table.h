@@ -1,4 +1,4 @@
-/* What operations of one process are alike in, under numbers that only grow; as told and as heard.
+/* What operations of one process are alike in, under numbers that only grow; as sent and as heard.
  * The newest 256 are known. One thread. */
 #ifndef MUSTER_FLEET_CLASS_TABLE_H
 #define MUSTER_FLEET_CLASS_TABLE_H

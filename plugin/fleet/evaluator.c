@@ -132,7 +132,7 @@ static uint64_t take_window(struct muster_evaluator *evaluator, const struct mus
     return since_ns;
 }
 
-/* Tells what the other kind of looks does not say already. */
+/* Emits what the other kind of looks does not emit already. */
 struct gate {
     const struct muster_watch *other;
     muster_watch_emit *emit;
@@ -214,8 +214,8 @@ static bool evaluate_near(struct muster_evaluator *evaluator, struct muster_join
     return whole;
 }
 
-/* Somebody may be told as late soon. Who was told is looked at no oftener than all: one that is on
- * the edge is not taken back at once. */
+/* Somebody may be named as late soon. Who was named is looked at no oftener than all: one that is
+ * on the edge is not taken back at once. */
 static bool is_urgent(const struct muster_evaluator *evaluator)
 {
     const struct muster_watch *watch = &evaluator->near_slow;
@@ -241,7 +241,7 @@ static bool is_latest_wanted(struct muster_evaluator *evaluator, const struct mu
            muster_join_reaches(join, now_ns, evaluator->latest_ns);
 }
 
-/* Who is told as late there is looked at until that is over. */
+/* Who is named as late there is looked at until that is over. */
 static bool look_near(struct muster_evaluator *evaluator, struct muster_join *join, uint64_t now_ns,
                       muster_watch_emit *emit, void *arg)
 {
@@ -371,7 +371,7 @@ static bool mark_all(struct muster_evaluator *evaluator, const struct muster_joi
     return whole;
 }
 
-/* Somebody has just been gone for long enough, or is told as gone. */
+/* Somebody has just been gone for long enough, or is reported as gone. */
 static bool gone_due(const struct muster_evaluator *evaluator, uint64_t now_ns)
 {
     return muster_hang_gone_due(evaluator->gone_ns, evaluator->evaluated_ns, now_ns) ||

@@ -1,6 +1,6 @@
 /*
- * What a job is called on NATS. A subject has the user and the job, so that credentials can say who
- * may speak of which: a message whose own words say otherwise is refused.
+ * What a job is called on NATS. A subject has the user and the job, so that credentials can decide
+ * who may speak of which: a message that names another inside is refused.
  */
 #ifndef MUSTER_FLEET_FLEET_NAME_H
 #define MUSTER_FLEET_FLEET_NAME_H

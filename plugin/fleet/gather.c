@@ -7,7 +7,7 @@
 #include "fleet/fleet_name.h"
 #include "fleet/publisher.h"
 
-/* So long it is told that a process is over: longer than anybody waits before he names it. */
+/* So long it is sent that a process is over: longer than anybody waits before he names it. */
 #define GONE_NS (60 * MUSTER_NS_PER_S)
 
 struct muster_gather {

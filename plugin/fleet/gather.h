@@ -1,6 +1,6 @@
 /*
  * One job on this host, as the messages of the wire format: reads its segments, keeps what was not
- * told yet within bounds, and tells as much each half second as a rank has bytes for. A message is
+ * sent yet within bounds, and sends as much each half second as a rank has bytes for. A message is
  * made once and never blocks on anybody. One thread.
  */
 #ifndef MUSTER_FLEET_GATHER_H
@@ -29,7 +29,7 @@ bool muster_gather_is(const struct muster_gather *gather, const struct muster_se
 const char *muster_gather_name(const struct muster_gather *gather);
 
 /* Looks who there is among the job's segments that were found, each second. Returns how many are
- * still to be told of, those that have just ended included. */
+ * still to be reported, those that have just ended included. */
 size_t muster_gather_look(struct muster_gather *gather, const struct muster_found *found, size_t n,
                           uint64_t now_ns);
 /* Takes what is new in the rings, before they go round: four times a second at least. */

@@ -61,7 +61,7 @@ bool muster_join_hears(const struct muster_join *join, const struct muster_join_
 
 /* ---- hosts ---- */
 
-/* Two agents of one host would tell everything twice. The one that was there first speaks until it
+/* Two agents of one host would send everything twice. The one that was there first speaks until it
  * falls silent; then it has been started anew. */
 static int displace(struct muster_join *join, const struct muster_wire_message *message,
                     uint64_t server_ns, struct muster_err *err)
@@ -72,7 +72,7 @@ static int displace(struct muster_join *join, const struct muster_wire_message *
             continue;
         if (server_ns - host->heard_ns < MUSTER_JOIN_SILENT_NS)
             return muster_fail(err, "two agents speak for host %s: end one of them", message->host);
-        host->instance = 0; /* what it told stays as it is, and is not heard */
+        host->instance = 0; /* what it sent stays as it is, and is not heard */
     }
     return 0;
 }
@@ -92,7 +92,7 @@ static int check_job(struct muster_join *join, const struct muster_wire_message 
     return 0;
 }
 
-/* NULL with an error that is not empty: refused; with an empty one: it has not said who it is. */
+/* NULL with an error that is not empty: refused; with an empty one: it has not sent who it is. */
 static struct muster_join_host *host_of(struct muster_join *join,
                                         const struct muster_wire_message *message,
                                         uint64_t server_ns, struct muster_err *err)
@@ -277,7 +277,7 @@ static void take_slot(struct muster_segment *segment, unsigned i,
     segment->slot_state[i] = muster_slot_word(1, from->state);
 }
 
-/* Communicators of which nothing is said now keep what was said before. */
+/* Communicators of which nothing is sent now keep what was sent before. */
 static bool take_still(struct muster_join_process *process, const struct muster_wire_process *from)
 {
     struct muster_segment *segment = process->segment;
@@ -347,7 +347,7 @@ static size_t most_ops(const struct muster_join *join, const struct muster_join_
     return most < least ? least : most > OPS_MOST ? OPS_MOST : most;
 }
 
-/* Set once, not by each better guess of the host's clock: it tells windows apart. */
+/* Set once, not by each better guess of the host's clock: it distinguishes windows. */
 static void halve(const struct muster_join *join, struct muster_join_process *process, size_t most)
 {
     size_t gone = process->ops - most / 2;
@@ -397,7 +397,7 @@ static bool take_process(struct muster_join *join, uint32_t h, uint64_t mono_ns,
     }
     process->state = from->state;
     process->missing = from->missing;
-    /* Of one that is gone it is told for a minute: when it went is when it was there last. */
+    /* Of one that is gone it is sent for a minute: when it went is when it was there last. */
     if (from->state == MUSTER_PROCESS_RUNNING || process->seen_ns == 0)
         process->seen_ns = mono_ns;
     process->segment->heartbeat_mono_ns = from->heartbeat_ns;
@@ -463,11 +463,11 @@ static size_t foreign_of(const struct muster_join *join, const char *host)
     return i;
 }
 
-/* Whether there is something to say: a head tells the host's name each ten seconds or so. */
+/* Whether there is something to send: a head has the host's name each ten seconds or so. */
 static bool is_news(struct muster_join *join, const struct muster_wire_message *message)
 {
     if (!message->described)
-        return message->instance == 0; /* nor will it ever tell */
+        return message->instance == 0; /* nor will it ever send any */
     size_t i = foreign_of(join, message->host);
     bool known = i < join->foreigns && join->foreign[i].version == message->version;
     if (known || i == MUSTER_JOIN_FOREIGN)

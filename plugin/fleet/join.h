@@ -1,6 +1,6 @@
 /*
- * One job as its hosts tell it: messages come in, a run comes out, as if all processes had been
- * recorded here, for the functions that evaluate runs. What a host told last is kept, a bounded
+ * One job as its hosts send it: messages come in, a run comes out, as if all processes had been
+ * recorded here, for the functions that evaluate runs. What a host sent last is kept, a bounded
  * window of operations, nothing else. Time between hosts is the server's, which stamped each
  * message when it took it: no clock of any host is believed. One thread.
  */
@@ -12,7 +12,7 @@
 #include "fleet/fleet_name.h"
 #include "run/run.h"
 
-/* A host that said nothing for so long is not heard: six messages. */
+/* A host that sent nothing for so long is not heard: six messages. */
 #define MUSTER_JOIN_SILENT_NS 3000000000ull
 
 enum {
@@ -30,14 +30,14 @@ struct muster_join_host {
     int64_t to_server_ns; /* to be added to its clock: by the message that took least */
     uint64_t boot_hash;
     char host[128], hostname[64];
-    bool refused; /* somebody else spoke for this host, and that was said */
+    bool refused; /* somebody else spoke for this host, and that was reported */
 };
 
 struct muster_join_process {
     uint32_t host;
     enum muster_process_state state;
     uint64_t missing, seen_ns;
-    struct muster_segment *segment; /* as far as it was told; mostly untouched zeros */
+    struct muster_segment *segment; /* as far as it was sent; mostly untouched zeros */
     struct muster_op *op;           /* the window, then `over` */
     size_t ops, room;
     uint64_t taken;         /* operations that were ever in the window */
@@ -78,8 +78,8 @@ struct muster_join *muster_join_new(const char *name);
 void muster_join_free(struct muster_join *join);
 
 /* A message that the server took at `server_ns`; now_ns: own monotonic clock. -1: it is refused,
- * and the error says who has to do what; it is empty where a message of another version comes from
- * a host that was named before, or does not say from which. */
+ * and the error names who has to do what; it is empty where a message of another version comes from
+ * a host that was named before, or has not from which. */
 int muster_join_take(struct muster_join *join, const void *data, size_t bytes, uint64_t server_ns,
                      uint64_t now_ns, struct muster_err *err);
 
@@ -92,7 +92,7 @@ bool muster_join_hears(const struct muster_join *join, const struct muster_join_
 struct muster_join_coverage {
     size_t hosts, silent_hosts;
     size_t living;          /* processes that are heard and not over */
-    size_t ranks, expected; /* heard; that there are, as they say themselves */
+    size_t ranks, expected; /* heard; that there are, by their own count */
     uint64_t moved_ns;      /* the server's time when anything was called or ended last; 0: never */
 };
 struct muster_join_coverage muster_join_coverage(const struct muster_join *join, uint64_t now_ns);
@@ -108,10 +108,9 @@ bool muster_join_run_latest(struct muster_join *join, uint64_t now_ns, uint64_t 
 /* Whether a window of somebody who is heard begins before that. */
 bool muster_join_reaches(const struct muster_join *join, uint64_t now_ns, uint64_t since_ns);
 
-/* Since when all windows of those who are heard hold what was said of them, by the server's clock:
+/* Since when all windows of those who are heard hold what was sent of them, by the server's clock:
  * 0: since the beginning; `near`: of those who are looked at closely. *heard: a hash of who that
- * is.
- */
+ * is. */
 uint64_t muster_join_since_ns(const struct muster_join *join, uint64_t now_ns, bool near,
                               uint64_t *heard);
 void muster_join_run_free(struct muster_run *run);

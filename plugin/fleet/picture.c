@@ -33,7 +33,7 @@ struct picture {
     uint32_t nccl;
 };
 
-/* How long ago something was on a host's clock: what passed until it told, and since then. */
+/* How long ago something was on a host's clock: what passed until it sent that, and since then. */
 static uint64_t ago(const struct picture *picture, const struct muster_join_process *process,
                     uint64_t at_ns)
 {
@@ -149,7 +149,7 @@ static void write_age(struct muster_json *json, const char *name, uint64_t ns)
         muster_json_real(json, name, (double)ns / 1e9, 3);
 }
 
-/* The newest operation that it told of: of a busy job one of a sample. */
+/* The newest operation that it sent: of a busy job one of a sample. */
 static void write_call(const struct picture *picture, const struct muster_join_process *process,
                        struct muster_json *json)
 {

@@ -16,7 +16,7 @@ enum {
     SLOT_BYTES = 20,
     CLASS_BYTES = 14,
     NET_BYTES = 35,
-    NETS = 2,       /* told at a time: not more than a quarter of what places have */
+    NETS = 2,       /* sent at a time: not more than a quarter of what places have */
     SAVED_S = 10,   /* of bytes that were not used */
     WAITING = 2048, /* operations; with more the older half is lost */
 };
@@ -33,7 +33,7 @@ static const struct muster_seg_comm *comm_of(const struct muster_segment *segmen
     return NULL;
 }
 
-/* What the level does not tell is no timed operation for those who hear it. */
+/* What the level does not send is no timed operation for those who hear it. */
 static void take_time(struct muster_op *op)
 {
     op->source = MUSTER_SOURCE_NONE;
@@ -55,7 +55,7 @@ static void thin(struct muster_publisher *publisher, const struct muster_segment
     }
 }
 
-/* By the level: else what waits would all be told first, and what is now much later. */
+/* By the level: else what waits would all be sent first, and what is now much later. */
 static void thin_waiting(struct muster_publisher *publisher, const struct muster_segment *segment,
                          unsigned level)
 {
@@ -369,7 +369,7 @@ static bool read_table(struct muster_publisher *publisher, struct muster_publish
     return muster_live_table_read(path, &parts->table, &publisher->entries);
 }
 
-/* Who it is, and what is said of that. False: nobody knows. */
+/* Who it is, and what is sent of that. False: nobody knows. */
 static bool put_identity(struct muster_publisher *publisher,
                          const struct muster_publisher_parts *parts, bool readable, uint64_t now_ns,
                          struct muster_wire_process *process)

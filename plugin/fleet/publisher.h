@@ -1,6 +1,6 @@
 /*
  * One process of a job as an agent follows it: how far each of its communicators has come, what of
- * that was told and when, and operations that wait to be told. One thread.
+ * that was sent and when, and operations that wait to be sent. One thread.
  */
 #ifndef MUSTER_FLEET_PUBLISHER_H
 #define MUSTER_FLEET_PUBLISHER_H
@@ -15,11 +15,11 @@
 /* Who reads a kept minute from anywhere on has met everything twice. */
 #define MUSTER_PUBLISH_AGAIN_NS (20 * MUSTER_NS_PER_S)
 
-/* What was told of one communicator; beside the entry of its segment. */
+/* What was sent of one communicator; beside the entry of its segment. */
 struct muster_published {
     uint32_t uid;
     uint64_t mark, moved_ns; /* changes with every call and end; since when it is that */
-    uint64_t placed;         /* the mark that was told */
+    uint64_t placed;         /* the mark that was sent */
     uint64_t described_ns, still_ns;
 };
 
@@ -30,18 +30,18 @@ struct muster_publisher {
     bool fresh;       /* something was taken since it was published last */
     uint64_t gone_ns; /* when it was first seen to be over */
     uint64_t next, missing;
-    struct muster_window window; /* operations to be told */
+    struct muster_window window; /* operations to be sent */
     struct muster_thinning thinning;
     struct muster_class_table class;
     struct muster_published published[MUSTER_SEG_COMMS];
     unsigned entries;                    /* of them that were ever in use */
-    uint64_t nets_ns;                    /* when links were told last */
-    uint64_t net_count[MUSTER_SEG_NETS]; /* that was told of each */
+    uint64_t nets_ns;                    /* when links were sent last */
+    uint64_t net_count[MUSTER_SEG_NETS]; /* that was sent of each */
     unsigned net_turn;
     unsigned turn;       /* communicator that comes first this time */
     int64_t ops_left;    /* bytes, of operations as a rule */
-    int64_t places_left; /* of all else, as it was told */
-    int64_t left;        /* of both, as they were told */
+    int64_t places_left; /* of all else, as it was sent */
+    int64_t left;        /* of both, as they were sent */
     uint64_t filled_ns, described_ns;
 };
 
@@ -59,12 +59,12 @@ struct muster_publisher_parts {
 /* Takes what is new in its ring. */
 void muster_publisher_take(struct muster_publisher *publisher,
                            struct muster_publisher_parts *parts);
-/* What is to be told now; its arrays are `parts`'s. False: it cannot be read yet. It is chosen by
+/* What is to be sent now; its arrays are `parts`'s. False: it cannot be read yet. It is chosen by
  * what it takes as a rule; what it does take is to be charged once it stands on the wire. */
 bool muster_publisher_publish(struct muster_publisher *publisher,
                               struct muster_publisher_parts *parts, uint64_t now_ns,
                               struct muster_wire_process *process);
-/* So many bytes were told of operations, of all else: what operations take beyond their share is
+/* So many bytes were sent of operations, of all else: what operations take beyond their share is
  * taken from the other, so that both together hold. */
 void muster_publisher_charge(struct muster_publisher *publisher, size_t ops, size_t rest);
 void muster_publisher_free(struct muster_publisher *publisher);

@@ -21,7 +21,7 @@ static uint32_t place_of(uint64_t comm_id, uint64_t number)
                BLOCK_BITS;
 }
 
-/* The first that is not told. */
+/* The first that is not sent. */
 static uint64_t bound_of(unsigned level)
 {
     static const uint64_t quarter[MUSTER_THINNING_STEPS] = {1ull << 32, 3611622603ull,

@@ -1,7 +1,7 @@
 /*
- * Which of a rank's timed operations are told: those of the densest nested level whose operations
+ * Which of a rank's timed operations are sent: those of the densest nested level whose operations
  * fit the bytes that a rank has. Levels are in steps of a quarter of an octave; down to a fourth
- * they tell some of the four blocks of 16 operations of each timed window (record/sampling.h),
+ * they send some of the four blocks of 16 operations of each timed window (record/sampling.h),
  * beyond one block of some windows. Ranks that choose different levels share the sparser one's
  * blocks, so nothing is agreed. One thread.
  */
@@ -26,17 +26,17 @@ enum {
 struct muster_thinning {
     unsigned level, fitted;                      /* that would have done in the period before */
     uint64_t since_ns;                           /* begin of the period */
-    uint64_t seen[MUSTER_THINNING_SPARSEST + 1]; /* operations in it that each level tells */
+    uint64_t seen[MUSTER_THINNING_SPARSEST + 1]; /* operations in it that each level sends */
 };
 
-/* Whether a level tells an operation. */
+/* Whether a level sends an operation. */
 bool muster_thinning_has(uint64_t comm_id, uint64_t number, unsigned level);
 /* Whether the level of now does, which is counted. */
 bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t comm_id, uint64_t number);
 /* At each message: a level that does not fit `bytes` a second makes way at once, a denser one comes
  * when it would have done for two periods of four seconds. True: it has become sparser. */
 bool muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, unsigned bytes);
-/* By which level so many operations that wait are to be thinned again, so that they are not told
+/* By which level so many operations that wait are to be thinned again, so that they are not sent
  * later than some seconds: a sparser one than the rank's. 0: by none. */
 unsigned muster_thinning_behind(const struct muster_thinning *thinning, unsigned bytes,
                                 size_t waiting);

@@ -4,7 +4,7 @@
  * ten seconds or so, so that whoever begins to read inside a kept minute knows everybody), how far
  * each communicator has come, and operations with their GPU times to a thousandth.
  *
- * Messages stand alone but for two things, both said again within a minute: the host's names, and
+ * Messages stand alone but for two things, both sent again within a minute: the host's names, and
  * classes, what operations are alike in. Whoever does not know one yet leaves out what needs it.
  * Times of a message are of its host's CLOCK_MONOTONIC, begin and end of an operation of its GPU's
  * clock.
@@ -24,7 +24,7 @@
 
 enum {
     MUSTER_WIRE_VERSION = 2,
-    MUSTER_WIRE_MOST = 1 << 20, /* bytes: what NATS takes unless told otherwise */
+    MUSTER_WIRE_MOST = 1 << 20, /* bytes: what NATS takes unless set otherwise */
     MUSTER_WIRE_PROCESSES = 1024,
     MUSTER_WIRE_SLOTS = 1024,
     MUSTER_WIRE_OPS = 4096,
@@ -51,7 +51,7 @@ struct muster_wire_comm {
     struct muster_seg_comm seg;
 };
 
-/* An operation in flight: the fields of muster_seg_slot that tell how far it is. Of what is over,
+/* An operation in flight: the fields of muster_seg_slot that show how far it is. Of what is over,
  * state MUSTER_SLOT_DONE, the newest of each stream: collectives, sends to and receives from each
  * peer. */
 struct muster_wire_slot {
@@ -74,12 +74,12 @@ struct muster_wire_process {
                                             are the message's */
     struct muster_wire_comm *comm;
     size_t comms;
-    bool still; /* `slot` is told: of communicators that stand still, as far as there was room */
+    bool still; /* `slot` is sent: of communicators that stand still, as far as there was room */
     struct muster_wire_slot *slot;
     size_t slots;
     struct muster_seg_net *net; /* totals of links, some at a time; without seq and unsized */
     size_t nets;
-    struct muster_wire_class *class; /* that are said in this message */
+    struct muster_wire_class *class; /* that are in this message */
     size_t classes;
     struct muster_wire_op *op;
     size_t ops;

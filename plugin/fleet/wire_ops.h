@@ -1,7 +1,7 @@
 /*
- * What writer and reader of the wire format agree on about rows of operations: each is said by how
+ * What writer and reader of the wire format agree on about rows of operations: each is coded by how
  * it differs from what is expected after those before. Both keep the same expectation, from the
- * times as they were said, so that what is rounded never adds up. Between wire_*.c only.
+ * times as they were coded, so that what is rounded never adds up. Between wire_*.c only.
  */
 #ifndef MUSTER_FLEET_WIRE_OPS_H
 #define MUSTER_FLEET_WIRE_OPS_H

@@ -179,7 +179,7 @@ static void get_op(struct muster_wire_in *in, struct muster_wire_expect *expect,
     bool far = head & MUSTER_WIRE_FAR;
     expect->enqueue_ns += far ? (uint64_t)muster_wire_get_signed(in, INT64_MIN, INT64_MAX)
                               : (uint64_t)muster_wire_time_of(muster_wire_get_time(in));
-    /* Rounded, it may come to lie behind the moment at which it was told. */
+    /* Rounded, it may come to lie behind the moment at which it was sent. */
     op->enqueue_ns = expect->enqueue_ns < now_ns ? expect->enqueue_ns : now_ns;
     if (!(head & MUSTER_WIRE_TIMED)) {
         op->begin_ns = op->end_ns = 0;

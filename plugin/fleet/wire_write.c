@@ -127,8 +127,8 @@ static void put_class(const struct muster_wire_class *class, struct muster_wire_
 
 /* ---- operations ---- */
 
-/* The first times of a row are told in full: a code is a thousandth of the distance, and here that
- * is all of the clock's own age. */
+/* The first times of a row are written in full: a code is a thousandth of the distance, and here
+ * that is all of the clock's own age. */
 static bool codes_of(const struct muster_wire_expect *expect, const struct muster_wire_op *op,
                      uint16_t code[3])
 {
@@ -138,7 +138,7 @@ static bool codes_of(const struct muster_wire_expect *expect, const struct muste
            muster_wire_time_code((int64_t)(op->end_ns - op->begin_ns), &code[2]);
 }
 
-/* The times of the one that goes before in the row as they were, to tell the same kernel. */
+/* The times of the one that goes before in the row as they were, to recognize the same kernel. */
 struct before {
     uint64_t begin_ns, end_ns;
 };
@@ -176,7 +176,7 @@ static void put_op(struct muster_wire_expect *expect, struct before *before, uin
     bool same = timed && op->begin_ns == before->begin_ns && op->end_ns == before->end_ns;
     uint16_t code[3] = {0};
     struct muster_wire_op as_read = *op;
-    if (!timed || same) { /* only the call is told */
+    if (!timed || same) { /* only the call is written */
         as_read.begin_ns = expect->end_ns;
         as_read.end_ns = as_read.begin_ns;
     }

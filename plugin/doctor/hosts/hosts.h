@@ -11,15 +11,15 @@
 
 /* ---- who is who ---- */
 
-/* What a launcher (srun, mpirun, torchrun, an indexed job of Kubernetes) tells its processes. */
+/* What a launcher (srun, mpirun, torchrun, an indexed job of Kubernetes) gives its processes. */
 struct muster_hosts_place {
-    int rank, local_rank; /* -1: not told */
-    unsigned world;       /* 0: not told */
+    int rank, local_rank; /* -1: not given */
+    unsigned world;       /* 0: not given */
     char job[96];         /* what processes of one job have in common, fit for a file name */
 };
 void muster_hosts_place_read(struct muster_hosts_place *place);
 
-/* "node[001-128,200],gpu7" in single names, into the arena. SIZE_MAX: err says why. */
+/* "node[001-128,200],gpu7" in single names, into the arena. SIZE_MAX: with err. */
 size_t muster_hosts_names(const char *list, struct muster_arena *arena, const char *const **names,
                           struct muster_err *err);
 
@@ -35,7 +35,7 @@ struct muster_hosts_self {
     const char *sysfs;     /* what stands for /sys */
     bool launched;         /* by the leader, which so may set any variable here */
 };
-/* Does what the leader asks for until that ends. 0, or -1 with err, which the leader was told. */
+/* Does what the leader asks for until that ends. 0, or -1 with err, which the leader was sent. */
 int muster_hosts_member_run(const struct muster_hosts_self *self, struct muster_err *err);
 
 /* ---- the leader ---- */
@@ -56,7 +56,7 @@ struct muster_hosts_lead {
 /* What came of a member. */
 struct muster_hosts_seen {
     struct muster_hosts_member member;
-    const char *report; /* NULL: none, and `missing` says why */
+    const char *report; /* NULL: none, and `missing` has why */
     const char *missing;
     const char *ends, *frame_ends, *rdma_ends;
     const unsigned *frame_bytes;
@@ -72,7 +72,7 @@ struct muster_hosts_result {
     bool quick; /* nobody was asked to measure */
 };
 
-/* -1: nothing came at all, err says why. */
+/* -1: nothing came at all, with err. */
 int muster_hosts_lead_run(const struct muster_hosts_lead *lead, struct muster_hosts_result *result,
                           struct muster_err *err);
 void muster_hosts_result_free(struct muster_hosts_result *result);

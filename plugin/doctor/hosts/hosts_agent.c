@@ -99,7 +99,7 @@ static void open_network(struct member *member, struct muster_err *err)
         snprintf(own->no_rdma, sizeof own->no_rdma, "%.159s", none.text);
 }
 
-/* Looks at this host and says hello. */
+/* Looks at this host and sends its first message. */
 static int begin(struct member *member, const struct muster_hosts_message *message,
                  struct muster_err *err)
 {
@@ -143,7 +143,7 @@ static int plan(struct member *member, const char *text, size_t size, struct mus
     return muster_arena_check(&member->plan, err, "the connections");
 }
 
-/* All connections have ended: says so, and answers others until the leader goes on. */
+/* All connections have ended: reports it, and answers others until the leader goes on. */
 static int send_reached(struct member *member, struct muster_err *err)
 {
     struct muster_hosts_message *found = &member->found;

@@ -42,7 +42,7 @@ int muster_hosts_share_join(const char *below, const char *key, unsigned member,
                             struct muster_hosts_channel *channel, struct muster_err *err);
 
 /* Connections to "HOST:PORT" ("[::1]:29501"), a port of the leader's host. The leader listens there
- * and takes one member of each number that says the same KEY; members try for two minutes. Who
+ * and takes one member of each number that sends the same KEY; members try for two minutes. Who
  * reaches that port and knows the key can pass for a member: as with MASTER_PORT, it belongs into
  * the job's own network. */
 int muster_hosts_meet_lead(const char *at, const char *key, unsigned n,
@@ -51,7 +51,7 @@ int muster_hosts_meet_join(const char *at, const char *key, unsigned member,
                            struct muster_hosts_channel *channel, struct muster_err *err);
 /* The two parts of "HOST:PORT", HOST without brackets into host[256]. -1: err. */
 int muster_hosts_meet_place(const char *at, char *host, uint16_t *port, struct muster_err *err);
-/* What a member says first, into line[160]; and whether a line without its end is that of a member
+/* What a member sends first, into line[160]; and whether a line without its end is that of a member
  * of this job. */
 void muster_hosts_meet_line(const char *key, unsigned member, char *line);
 bool muster_hosts_meet_read(const char *line, const char *key, unsigned members, unsigned *member);

@@ -1,6 +1,6 @@
 /*
  * Where a member listens: a TCP port in each quarter of the range from which the kernel takes
- * NCCL's, and a port for datagrams. And what is said there: fixed packets, in the byte order of
+ * NCCL's, and a port for datagrams. And what is sent there: fixed packets, in the byte order of
  * hosts, which are of one kind.
  */
 #ifndef MUSTER_DOCTOR_HOSTS_HOSTS_EAR_H
@@ -26,7 +26,7 @@ struct muster_hosts_ear {
     uint64_t token;
 };
 
-/* Listens, and says where in *member: ports, frames, low, high, token. -1: nowhere, with err. */
+/* Listens, and puts where into *member: ports, frames, low, high, token. -1: nowhere, with err. */
 int muster_hosts_ear_open(struct muster_hosts_ear *ear, struct muster_hosts_member *member,
                           unsigned low, unsigned high, struct muster_err *err);
 void muster_hosts_ear_close(struct muster_hosts_ear *ear);

@@ -189,7 +189,7 @@ static char end_at(const struct muster_evaluation *evaluation, unsigned from, un
     return ends_of(evaluation, from, to)[t];
 }
 
-/* What fails at some targets: the same words for each are told once. */
+/* What fails at some targets: the same words for each are reported once. */
 struct closed {
     const char *text, *why;
     unsigned targets; /* bits */
@@ -339,7 +339,7 @@ static void evaluate_frames(struct muster_evaluation *evaluation)
             char end = frame_end(evaluation, i, j);
             tested += end == MUSTER_HOSTS_REACHED || end == MUSTER_HOSTS_SMALLER;
             silent += end == MUSTER_HOSTS_SILENT;
-            if (end == MUSTER_HOSTS_SILENT) /* says nothing about their size */
+            if (end == MUSTER_HOSTS_SILENT) /* nothing follows about their size */
                 end = MUSTER_HOSTS_UNTESTED;
             *muster_evaluation_bad(evaluation, i, j) = muster_evaluation_pair(end);
         }

@@ -5,7 +5,7 @@
 
 enum { LEAST_MTU = 256 };
 
-/* What fails alike at several ports: told once. */
+/* What fails alike at several ports: reported once. */
 struct failing {
     const char *text, *why;
     size_t pairs;

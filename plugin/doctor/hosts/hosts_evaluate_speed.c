@@ -36,13 +36,13 @@ static double median_of(const struct muster_evaluation *evaluation, unsigned i, 
     return median(room, n);
 }
 
-/* Below this part of the job's median a host or a pair is told. As p2p.bandwidth's 70 %: the hosts
- * of a job are alike, and one second of TCP in a quiet network varies by a tenth; at a half a host
- * with one of two bonded links just escaped, at 0.9 a busy one would be told. */
+/* Below this part of the job's median a host or a pair is reported. As p2p.bandwidth's 70 %: the
+ * hosts of a job are alike, and one second of TCP in a quiet network varies by a tenth; at a half a
+ * host with one of two bonded links just escaped, at 0.9 a busy one would be reported. */
 static const double slow_part = 0.7;
 
 /* A pair has one measurement each way, and any busy processor shows in that: below half, and only
- * where there are enough others to tell. */
+ * where there are enough others to compare with. */
 static const double slow_pair_part = 0.5;
 enum { ENOUGH = 8 };
 
@@ -105,7 +105,7 @@ void muster_hosts_evaluate_bandwidth(struct muster_evaluation *evaluation)
 
 /* ---- loss ---- */
 
-/* 4 of 2,000 datagrams: one that is lost by chance is not told, and 0.2 % already costs TCP and
+/* 4 of 2,000 datagrams: one that is lost by chance is not reported, and 0.2 % already costs TCP and
  * RoCE most of their speed. At 1 % it is a problem. */
 enum { LOST_LEAST = 4, PROBLEM_PART = 100 };
 static const double loss_part = 0.002;

@@ -13,7 +13,7 @@ struct group {
 struct folding {
     const struct muster_fold_input *input;
     struct muster_arena *arena;
-    char *left;      /* pairs not told yet */
+    char *left;      /* pairs not reported yet */
     unsigned *order; /* hosts by subnet */
     struct group *group;
     size_t groups;
@@ -64,7 +64,7 @@ static void find_groups(struct folding *folding)
 }
 
 /* Whether all pairs of two sets that are known fail that way, and more than one is where there are
- * more. *fresh: how many of them are not told yet. */
+ * more. *fresh: how many of them are not reported yet. */
 static bool all_bad(const struct folding *folding, const struct group *from, const struct group *to,
                     size_t *fresh)
 {

@@ -1,6 +1,6 @@
 /*
- * Failing pairs told in few words: a subnet, a host, two subnets, and what is left one by one. Each
- * failing pair is in one of them. Pure.
+ * Failing pairs reported in few words: a subnet, a host, two subnets, and what is left one by one.
+ * Each failing pair is in one of them. Pure.
  */
 #ifndef MUSTER_DOCTOR_HOSTS_HOSTS_FOLD_H
 #define MUSTER_DOCTOR_HOSTS_HOSTS_FOLD_H

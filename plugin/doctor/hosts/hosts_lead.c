@@ -1,4 +1,4 @@
-/* The leader: asks all members the same in turn and keeps what each says. */
+/* The leader: asks all members the same in turn and keeps what each answers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -154,7 +154,7 @@ static int reach(struct lead *lead, struct muster_err *err)
     return ask(lead, &message, MUSTER_HOSTS_REACHED_ALL, REACH_MS, &result->reach_s, err);
 }
 
-/* Whether both can measure: each has told what it reached, and the one that calls reaches the
+/* Whether both can measure: each has reported what it reached, and the one that calls reaches the
  * other. */
 static bool can_measure(const struct muster_hosts_result *result, unsigned a, unsigned b)
 {

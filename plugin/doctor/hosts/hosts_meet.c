@@ -1,4 +1,4 @@
-/* Members that connect to the leader: what the leader says is kept, and each connection goes on
+/* Members that connect to the leader: what the leader sends is kept, and each connection goes on
  * where it is, so that whoever comes late hears all of it. */
 #include <errno.h>
 #include <limits.h>
@@ -21,8 +21,8 @@
 #include "launch/connect.h"
 
 enum {
-    MESSAGES = 8,   /* messages of a leader: it has four to say */
-    STRANGERS = 64, /* connections that have not said who they are */
+    MESSAGES = 8,   /* messages of a leader: it has four to send */
+    STRANGERS = 64, /* connections that have not sent who they are */
     JOIN_LINE = 160,
     HELLO_MS = 10000,
     JOIN_MS = 120000,
@@ -35,18 +35,18 @@ enum {
 /* One connection. */
 struct line {
     int fd;          /* -1: none */
-    int member;      /* -1: has not said */
-    uint64_t end_ns; /* until when it has to say that */
+    int member;      /* -1: not known yet */
+    uint64_t end_ns; /* until when it has to send that */
     char first[JOIN_LINE];
     size_t got; /* of `first` */
     struct muster_hosts_stream stream;
     struct muster_hosts_text text;
-    unsigned at; /* message that it is being told */
+    unsigned at; /* message that it is being sent */
     size_t sent; /* bytes of that */
 };
 
 struct meet {
-    struct muster_arena memory; /* of all of it, but what streams grow and what is said */
+    struct muster_arena memory; /* of all of it, but what streams grow and what is sent */
     unsigned members;
     char key[96];
     int listener;
@@ -302,7 +302,7 @@ static const char *lead_lost(void *self, unsigned member)
                : NULL;
 }
 
-/* What was said last reaches those who still listen. */
+/* What was sent last reaches those who still listen. */
 static void lead_close(void *self)
 {
     struct meet *meet = self;

@@ -132,7 +132,7 @@ static void write_measured(json_t *object, const struct muster_hosts_message *me
     json_object_set_new(object, "flows", flows);
 }
 
-/* "": no memory, as the arena tells. */
+/* "": no memory, as in the arena. */
 static const char *text_of_json(const json_t *json, size_t flags, struct muster_arena *arena)
 {
     char *text = json_dumps(json, flags);

@@ -1,5 +1,5 @@
 /*
- * What hosts tell each other: who they are, how they can be reached, what they found. One process a
+ * What hosts send each other: who they are, how they can be reached, what they found. One process a
  * host is a member; one of them leads. Texts are JSON objects of one line.
  */
 #ifndef MUSTER_DOCTOR_HOSTS_HOSTS_MEMBER_H
@@ -22,7 +22,7 @@ enum {
     MUSTER_HOSTS_TARGETS = MUSTER_HOSTS_PORTS + MUSTER_HOSTS_ADDRESSES - 1,
 };
 
-/* How a connection went, a letter each in what a member tells. */
+/* How a connection went, a letter each in what a member reports. */
 enum muster_hosts_end {
     MUSTER_HOSTS_REACHED = '.',
     MUSTER_HOSTS_SILENT = 't',  /* no answer within the time */
@@ -36,13 +36,13 @@ enum muster_hosts_end {
 
 struct muster_hosts_member {
     char name[64], id[128];
-    int rank; /* in the job; -1: its launcher does not say */
+    int rank; /* in the job; -1: not from its launcher */
     unsigned addresses;
     struct muster_interface address[MUSTER_HOSTS_ADDRESSES];
     uint16_t port[MUSTER_HOSTS_PORTS]; /* where it listens; 0: could not */
     uint16_t frames;                   /* where it answers datagrams */
     unsigned low, high;                /* the range of ports that NCCL's are from */
-    uint64_t token; /* says it when asked: who answers may be somebody else. Below 2^62 */
+    uint64_t token; /* sent when asked: who answers may be somebody else. Below 2^62 */
     unsigned rdmas; /* RDMA ports, those that NCCL takes */
     struct muster_verbs_address rdma[MUSTER_VERBS_PORTS];
     char no_rdma[160]; /* why there are none */
@@ -108,7 +108,7 @@ struct muster_hosts_message {
 /* One line without its end, in the arena; "" without memory. */
 const char *muster_hosts_write(const struct muster_hosts_message *message,
                                struct muster_arena *arena);
-/* -1: not a message, err says why. */
+/* -1: not a message, with err. */
 int muster_hosts_read(const char *text, size_t size, struct muster_arena *arena,
                       struct muster_hosts_message *message, struct muster_err *err);
 

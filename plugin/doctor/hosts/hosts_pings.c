@@ -231,7 +231,7 @@ static bool take_all(struct pings *pings)
 
 /* ---- the other end ---- */
 
-/* false: it is closed, or says nonsense. */
+/* false: it is closed, or sends nonsense. */
 static bool take_plan(struct pings *pings)
 {
     if (pings->plan.n || !read_whole(pings->fd, &pings->plan, sizeof pings->plan) ||

@@ -4,14 +4,14 @@
 
 #include "doctor/hosts/hosts_member.h"
 
-/* What it says first. */
+/* What it sends first. */
 struct muster_hosts_pings_hello {
     unsigned ports; /* 0: why */
     struct muster_verbs_address port[MUSTER_VERBS_PORTS];
     struct muster_err why;
 };
 
-/* What it is told then: this, and n peers behind it. It answers with a letter for each port of each
+/* What it is sent then: this, and n peers behind it. It answers with a letter for each port of each
  * peer, in their order. */
 struct muster_hosts_pings_plan {
     unsigned n, self;

@@ -118,7 +118,7 @@ static bool drain(int fd, struct muster_hosts_stream *stream)
 
 static void drain_peer(struct peer *peer, short out, short err)
 {
-    /* errors first: they say why the output ended */
+    /* errors first: they have why the output ended */
     if (err && peer->err >= 0) {
         bool more = drain(peer->err, &peer->errors);
         muster_hosts_stream_take(&peer->errors, NULL, 0);

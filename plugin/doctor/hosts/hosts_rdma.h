@@ -1,7 +1,7 @@
 /*
  * Whether RDMA datagrams pass from this member's ports to those of all others, and with what size.
  * The library and its drivers are called by a child process alone, which a driver may hang or
- * crash; this side never waits longer than it says.
+ * crash; this side never waits longer than it sets.
  */
 #ifndef MUSTER_DOCTOR_HOSTS_HOSTS_RDMA_H
 #define MUSTER_DOCTOR_HOSTS_HOSTS_RDMA_H
@@ -11,7 +11,7 @@
 struct muster_hosts_rdma; /* opaque */
 
 /* Begins to open the ports that NCCL takes; `sysfs` stands for /sys; `token`: the member's. NULL:
- * there are none, or they cannot be used, and err says why. All of it is in `memory`. */
+ * there are none, or they cannot be used, with err. All of it is in `memory`. */
 struct muster_hosts_rdma *muster_hosts_rdma_new(const char *sysfs, uint64_t token,
                                                 struct muster_arena *memory,
                                                 struct muster_err *err);

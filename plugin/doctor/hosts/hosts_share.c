@@ -174,7 +174,7 @@ static const char *share_lost(void *self, unsigned member)
 {
     (void)self;
     (void)member;
-    return NULL; /* files do not tell who died: the leader's patience does */
+    return NULL; /* files do not show who died: the leader's patience does */
 }
 
 static int share_new(const char *below, const char *key, unsigned members,

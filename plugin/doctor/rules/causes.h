@@ -21,8 +21,8 @@ extern const size_t muster_cause_rows_n;
 /* Of these, what very many hosts have whose jobs run: no more than a suspect. Without weights. */
 extern const struct muster_cause_row muster_common_rows[];
 extern const size_t muster_common_rows_n;
-/* The same of checks that say different things on different hosts (`compare`), whatever each says.
- */
+/* The same of checks that find different things on different hosts (`compare`), whatever each
+ * finds. */
 extern const struct muster_cause_row muster_difference_rows[];
 extern const size_t muster_difference_rows_n;
 

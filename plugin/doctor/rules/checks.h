@@ -16,7 +16,7 @@
 
 enum muster_check_status {
     MUSTER_CHECK_OK,
-    MUSTER_CHECK_UNCHECKED, /* could not be seen; found says why */
+    MUSTER_CHECK_UNCHECKED, /* could not be seen; found has why */
     MUSTER_CHECK_WARNING,
     MUSTER_CHECK_PROBLEM,
 };
@@ -71,7 +71,7 @@ MUSTER_CHECK_FORMAT void muster_check_advice(struct muster_check *check, const c
 MUSTER_CHECK_FORMAT void muster_check_evidence(struct muster_check *check, const char *fmt, ...);
 /* Becomes what was found, and a warning, where a symptom has no better explanation. */
 MUSTER_CHECK_FORMAT void muster_check_suspect(struct muster_check *check, const char *fmt, ...);
-/* found says why nothing could be seen. */
+/* found has why nothing could be seen. */
 MUSTER_CHECK_FORMAT void muster_check_unchecked(struct muster_check *check, const char *fmt, ...);
 /* Raises the status; never lowers it. */
 void muster_check_worse(struct muster_check *check, enum muster_check_status status);

@@ -212,7 +212,7 @@ static void put_kinds(const struct muster_checks *checks, bool but_gpus, FILE *o
 
 enum state { STATE_OK, STATE_WARNING, STATE_PROBLEM, STATE_NOT_KNOWN };
 
-/* What was not checked may be wrong, so that nobody is told that all is well then. */
+/* What was not checked may be wrong, so that nobody reads that all is well then. */
 static enum state state_of(const struct muster_checks *checks, const int count[STATES])
 {
     return count[MUSTER_CHECK_PROBLEM]                     ? STATE_PROBLEM

@@ -14,11 +14,11 @@ enum { HOSTS_MAX = 4096, IDS_MAX = 256, LINES_MAX = 64, NAMES_MAX = 16 };
 struct host {
     const char *name, *id, *file;
     json_t *report;
-    int rank, local_rank; /* of the process that wrote it; -1: its launcher did not say */
+    int rank, local_rank; /* of the process that wrote it; -1: not from its launcher */
     bool namesake;        /* another host has the same name */
 };
 
-/* What one host says of a check. */
+/* What one host has of a check. */
 struct answer {
     json_t *check; /* NULL: nothing */
     int host;
@@ -294,7 +294,7 @@ static int count_differences(const struct muster_comparison *comparison)
     return n;
 }
 
-/* Whether a row is about variables, and every report says which rank's they are. */
+/* Whether a row is about variables, and every report has which rank's they are. */
 static bool is_by_rank(const struct muster_comparison *comparison, const struct row *row)
 {
     if (strncmp(row->id, "env.", 4) != 0)
@@ -412,7 +412,7 @@ static void put_own_evidence(const struct answer *answer, const struct lines *li
     }
 }
 
-/* What the first host with the problem is told to do. */
+/* What the first host with the problem is advised to do. */
 static void put_fix(const struct row *row, int hosts, FILE *out)
 {
     for (int i = 0; i < hosts; i++) {
@@ -505,7 +505,7 @@ static bool are_twins(const struct host *a, const struct host *b)
     return *b->id && strcmp(a->id, b->id) == 0 && !siblings;
 }
 
-/* Hosts that NCCL takes for one: each is told with the first of them. */
+/* Hosts that NCCL takes for one: each is reported with the first of them. */
 static int put_twins(const struct muster_comparison *comparison, FILE *out)
 {
     int twins = 0;

@@ -1,5 +1,5 @@
 /*
- * For which GPUs a library holds code: the headers of the CUDA binaries in its bytes. These say an
+ * For which GPUs a library holds code: the headers of the CUDA binaries in its bytes. These name an
  * architecture (90: compute capability 9.0) and whether it is code of that one or PTX, which the
  * driver compiles for any later one. Pure.
  */

@@ -133,13 +133,13 @@ static bool is_of_a_way(const struct muster_job_log_line *known)
     return strncmp(known->id, "log.way_", strlen("log.way_")) == 0;
 }
 
-/* What a program may catch, and go on with less: a log that goes on behind it tells that it did. */
+/* What a program may catch, and go on with less: a log that goes on behind it shows that it did. */
 static bool may_be_caught(size_t kind)
 {
     return strcmp(muster_job_log_kinds[kind].id, "log.rank_memory") == 0;
 }
 
-/* Or of how a program ends, which says nothing of going on. */
+/* Or of how a program ends, which shows nothing of going on. */
 static bool is_of_a_failure(const char *line)
 {
     static const char *const words[] = {"rror", "xception", "Traceback",    "exitcode", "bort",
@@ -309,7 +309,7 @@ static bool is_any_useful(const struct muster_job_log *log)
     return false;
 }
 
-/* That a rank ended, or a call failed, follows from what other lines say. */
+/* That a rank ended, or a call failed, follows from other lines. */
 void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size_t size)
 {
     bool useful = is_any_useful(log);

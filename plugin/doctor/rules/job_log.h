@@ -18,7 +18,7 @@ enum {
     MUSTER_JOB_LOG_SET = 64
 };
 
-/* How ranks reach each other, as lines of channels say. */
+/* How ranks reach each other, by lines of channels. */
 enum muster_job_log_way {
     MUSTER_WAY_P2P,
     MUSTER_WAY_SHM,
@@ -32,7 +32,7 @@ enum muster_job_log_way {
 struct muster_job_log_kind {
     const char *id, *class_id;
     const char *shows; /* the symptom (causes.h) that such a line proves */
-    /* 0: the line says that the job failed, not why. 1 to 9: how much it says about the cause; 1:
+    /* 0: the line shows that the job failed, not why. 1 to 9: how much it shows of the cause; 1:
      * healthy logs have it, too */
     int weight;
     const char *found, *advice;
@@ -57,23 +57,23 @@ struct muster_job_log {
         char text[MUSTER_JOB_LOG_TEXT]; /* the first, cut, fit for a terminal */
     } of[MUSTER_JOB_LOG_KINDS];         /* as in muster_job_log_kinds */
     unsigned long lines;
-    int version, cuda; /* of the NCCL that printed it: 22809, 13000; 0: does not say */
-    int plugin;        /* of aws-ofi-nccl (known_plugin.h), 11702; 0: does not say */
+    int version, cuda; /* of the NCCL that printed it: 22809, 13000; 0: not there */
+    int plugin;        /* of aws-ofi-nccl (known_plugin.h), 11702; 0: not there */
     char kernel[MUSTER_JOB_LOG_KERNEL][MUSTER_JOB_LOG_TEXT]; /* lines of the kernel's log in it */
     int kernels;
     struct {
         char name[64], value[64];
-    } set[MUSTER_JOB_LOG_SET]; /* variables that NCCL said it read, each once */
+    } set[MUSTER_JOB_LOG_SET]; /* variables that NCCL logged as read, each once */
     int sets;
     unsigned long way[MUSTER_WAYS]; /* lines of channels */
-    bool nvls_none;                 /* NCCL said that it goes without NVLink SHARP */
+    bool nvls_none;                 /* NCCL logged that it goes without NVLink SHARP */
     bool cut;                       /* there was more than was read */
 };
 
 /* Takes a text, any bytes, lines behind those that were taken before: whole ones, but for the last.
  */
 void muster_job_log_take(struct muster_job_log *log, const char *text, size_t size);
-/* log.job, and a check of each kind of line that says something about a cause. `name`: the file. */
+/* log.job, and a check of each kind of line that shows something of a cause. `name`: the file. */
 void muster_job_log_checks(const struct muster_job_log *log, const char *name,
                            struct muster_checks *checks);
 /* Words for the symptoms that its lines prove, separated by commas; what healthy logs have, too, as
@@ -83,7 +83,7 @@ void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size
 /* The ids of all kinds of lines that it has, separated by blanks. */
 void muster_job_log_kinds_seen(const struct muster_job_log *log, char *words, size_t size);
 
-/* The value of a variable as the job had it; NULL: the log does not say. */
+/* The value of a variable as the job had it; NULL: not in the log. */
 const char *muster_job_log_value(const struct muster_job_log *log, const char *name);
 
 /* NULL: none of that id. */

@@ -1,5 +1,5 @@
-/* What lines of a job's log mean. A weight: 9 names the cause itself, 5 says where it lies, 2 that
- * something was refused, 1 what healthy logs say, too, 0 that the job failed. Causes are checks of
+/* What lines of a job's log mean. A weight: 9 names the cause itself, 5 shows where it lies, 2 that
+ * something was refused, 1 what healthy logs have, too, 0 that the job failed. Causes are checks of
  * this host, by how directly they bring such a line about. Sources: where the line is printed
  * (job_log_lines.c), and the threads of docs/accuracy.md. */
 #include "doctor/rules/job_log.h"

@@ -47,8 +47,8 @@ enum {
     CRASHES = MUSTER_SHOWS_CRASH,
 };
 
-/* Ranges end with the release before the one whose notes tell of the fix; where the first version
- * is not told, they begin with the one that brought what is broken, or with 2.3. */
+/* Ranges end with the release before the one whose notes have the fix; where the first version is
+ * not known, they begin with the one that brought what is broken, or with 2.3. */
 const struct muster_known_nccl muster_known_nccl[] = {
     {20402, 20402, 0, LIKELY, HANGS, "F68", "hangs at random with the LL protocol", "upgrade",
      "nccl#238"},

@@ -1,5 +1,5 @@
 /*
- * Known bugs of NCCL: which versions, where, what happens, what helps, and where that is told. A
+ * Known bugs of NCCL: which versions, where, what happens, what helps, and where that stands. A
  * table, and the question which of its rows hold on a host. Pure.
  */
 #ifndef MUSTER_DOCTOR_RULES_KNOWN_NCCL_H
@@ -55,7 +55,7 @@ enum {
 
 /* How sure it is that a job meets the bug where all needs hold. */
 enum muster_known_weight {
-    MUSTER_KNOWN_SOMETIMES, /* depends on what the program calls: told, not certain */
+    MUSTER_KNOWN_SOMETIMES, /* depends on what the program calls: reported, not certain */
     MUSTER_KNOWN_LIKELY,    /* a warning */
     MUSTER_KNOWN_SURE,      /* a problem */
 };
@@ -66,7 +66,7 @@ struct muster_known_nccl {
     enum muster_known_weight weight;
     unsigned shows;
     const char *class_id, *what, *fix;
-    const char *source; /* a thread, or the release whose notes tell */
+    const char *source; /* a thread, or the release whose notes have it */
 };
 
 extern const struct muster_known_nccl muster_known_nccl[];
@@ -89,7 +89,7 @@ struct muster_known_question {
 /* Whether the log has the line that the bug prints: it is certain then. */
 bool muster_known_nccl_logged(const struct muster_known_nccl *bug,
                               const struct muster_known_question *of);
-/* The row that is to be named, of those that hold: what the log says decides, then what the job
+/* The row that is to be named, of those that hold: what the log shows decides, then what the job
  * showed, then how sure it is. `certain`: of those that are likely or sure, or logged; else of
  * those that depend on the program, if they are of few versions or the only ones of this version
  * that bring about what the job showed. NULL: none. */

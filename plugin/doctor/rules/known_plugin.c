@@ -1,5 +1,5 @@
-/* Source: the plugin's release notes. A range ends before the release that tells of the mending,
- * and begins with the one that brought what is broken, or with the first that was told of. */
+/* Source: the plugin's release notes. A range ends before the release that names the mending, and
+ * begins with the one that brought what is broken, or with the first that was reported. */
 #include "doctor/rules/known_plugin.h"
 
 #include <ctype.h>

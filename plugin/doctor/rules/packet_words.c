@@ -230,7 +230,7 @@ void muster_filter_read_nft(const char *line, const struct muster_filter_packet 
         {"dport", is_port},   {"state", is_new},    {"l4proto", is_tcp},
         {"protocol", is_tcp}, {"nfproto", is_ipv4}, {"status", is_translated},
     };
-    /* Words that say what the next one is about, and those whose value says nothing. */
+    /* Words that name what the next one is about, and those whose value means nothing. */
     static const char *const about[] = {"ip", "tcp", "th", "meta", "ct", "counter"};
     static const char *const skipped[] = {"packets", "bytes", "comment",
                                           "prefix",  "level", "handle"};

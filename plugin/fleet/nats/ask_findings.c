@@ -48,7 +48,7 @@ static void hear(const struct witness *witness, const json_t *finding,
         muster_ras_describe(&witness->report, strtoull(comm, NULL, 16), to);
 }
 
-/* Only if something hangs; that nobody answers is said and no failure. */
+/* Only if something hangs; that nobody answers is printed and no failure. */
 static void ask_ras(const struct muster_answer *answer, const char *where, struct witness *witness)
 {
     struct muster_err err;
@@ -135,7 +135,7 @@ static void print_text(const struct muster_answer *answer, const struct witness 
             }
 }
 
-/* A finding as it stands there, with what RAS says of it. */
+/* A finding as it stands there, with what RAS reports of it. */
 static void print_json_finding(const char *line, const struct witness *witness, FILE *out)
 {
     struct muster_finding_lines heard;

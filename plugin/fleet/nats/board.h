@@ -1,8 +1,8 @@
 /*
  * Where findings stand for everybody: a key each in a bucket of JetStream, `finding.<job>.<what>`,
  * whose value is the finding as JSON, and a key `state.<job>` with what is heard of the job. A
- * finding is claimed by making its key: whoever made it tells it, so that it is told once however
- * many workers come to find it. The room's findings go to the subject of fleet_name.h, too.
+ * finding is claimed by making its key: whoever made it emits it, so that it is emitted once
+ * however many workers come to find it. The room's findings go to the subject of fleet_name.h, too.
  */
 #ifndef MUSTER_FLEET_NATS_BOARD_H
 #define MUSTER_FLEET_NATS_BOARD_H
@@ -37,12 +37,12 @@ void muster_board_key(char to[static MUSTER_BOARD_KEY], const char *job,
 
 /* Whether a finding names more ranks than the JSON of the one that stands there. */
 bool muster_board_names_more(const char *json, const struct muster_finding *finding);
-/* Claims a new finding, one that names more ranks by now, or says that one is over. True: it is
- * this worker's to tell; *json, which the caller frees, is its line, *times how often it was over
+/* Claims a new finding, one that names more ranks by now, or marks that one is over. True: it is
+ * this worker's to emit; *json, which the caller frees, is its line, *times how often it was over
  * before. */
 bool muster_board_claim(struct muster_board *board, const char *job, const char *run_dir,
                         const struct muster_finding *finding, char **json, unsigned *times);
-/* Says of a key that stands there that it is over. */
+/* Marks a key that stands there as over. */
 void muster_board_resolve(struct muster_board *board, const char *job, const char *key);
 
 /* Calls `take` with each finding of a job that stands there: key and JSON, by key. -1: no answer.

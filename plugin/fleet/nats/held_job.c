@@ -28,7 +28,7 @@ struct muster_held_job {
     uint64_t abreast_ns; /* when none was left, last */
     uint64_t came_ns, state_ns, logged_ns, caught_ns;
     struct {
-        const char **key; /* of findings that another worker told */
+        const char **key; /* of findings that another worker emitted */
         size_t n;
         struct muster_arena memory;
     } inherited;
@@ -223,7 +223,7 @@ static void compare(void *arg, const struct muster_finding *finding)
     search->found |= strcmp(key, search->key) == 0;
 }
 
-/* What another worker told and this one does not find: it ended while nobody looked. */
+/* What another worker emitted and this one does not find: it ended while nobody looked. */
 static void resolve_inherited(struct muster_held_job *job)
 {
     for (size_t i = 0; i < job->inherited.n; i++) {

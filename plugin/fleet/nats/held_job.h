@@ -1,6 +1,6 @@
 /*
  * A job that this worker holds: reads what is kept of it and what comes, joins it, evaluates it,
- * and says what it finds. One thread, but for its figures.
+ * and emits what it finds. One thread, but for its figures.
  */
 #ifndef MUSTER_FLEET_NATS_HELD_JOB_H
 #define MUSTER_FLEET_NATS_HELD_JOB_H
@@ -22,7 +22,7 @@ struct muster_held_by {
     const char *worker;
     uint64_t hang_ns;
     FILE *log;
-    uint64_t *ever; /* findings told, by kind */
+    uint64_t *ever; /* findings emitted, by kind */
 };
 
 struct muster_held_job;

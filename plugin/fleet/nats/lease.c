@@ -74,7 +74,7 @@ static void watch(struct muster_leases *leases)
 {
     kvEntry *entry = NULL;
     while (kvWatcher_Next(&entry, leases->watcher, 1) == NATS_OK) {
-        if (entry) /* NULL: all that was there before is told */
+        if (entry) /* NULL: all that was there before has come */
             note(leases, entry);
         kvEntry_Destroy(entry);
         entry = NULL;

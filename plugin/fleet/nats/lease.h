@@ -28,7 +28,8 @@ int muster_leases_start(kvStore *bucket, const char *worker, struct muster_lease
 /* Gives all jobs back, so that others need not wait. */
 void muster_leases_stop(struct muster_leases *leases);
 
-/* Takes the job if it is free. It is this worker's from now on, until muster_leases_has says no. */
+/* Takes the job if it is free. It is this worker's from now on, until muster_leases_has returns
+ * false. */
 bool muster_leases_take(struct muster_leases *leases, const char *job);
 bool muster_leases_has(struct muster_leases *leases, const char *job);
 void muster_leases_give(struct muster_leases *leases, const char *job);

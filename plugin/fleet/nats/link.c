@@ -54,7 +54,7 @@ static void on_down(natsConnection *connection, void *arg)
     log_line(arg, "lost; trying again", last_error(connection));
 }
 
-/* The library looks for servers that are away without end, and gives up one that says no. */
+/* The library looks for servers that are away without end, and gives up one that refuses. */
 static void on_closed(natsConnection *connection, void *arg)
 {
     struct muster_link *link = arg;

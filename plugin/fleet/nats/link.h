@@ -1,6 +1,6 @@
 /*
  * A connection to NATS that looks after itself: it comes up when a server is there, comes again
- * after every loss, and says on a stream what became of it. Nothing here waits for a server longer
+ * after every loss, and logs on a stream what became of it. Nothing here waits for a server longer
  * than a request may take. Credentials come from a file, never from the command line, where every
  * user of the host could read them.
  */
@@ -23,8 +23,8 @@ struct muster_link_options {
     struct muster_nats_access nats;
     const char *who; /* "muster agent": begins each line */
     FILE *log;
-    bool quiet; /* says nothing of coming and going */
-    /* What the server said to messages published asynchronously; called by a thread of libnats.
+    bool quiet; /* logs nothing of coming and going */
+    /* What the server answered to messages published asynchronously; called by a thread of libnats.
      * NULL: nobody asks. */
     jsPubAckHandler acked;
     void *acked_arg;

@@ -1,4 +1,4 @@
-/* Without libnats: everything of one host works, and what needs NATS says so. */
+/* Without libnats: everything of one host works, and what needs NATS fails with that. */
 #include "fleet/nats/asker.h"
 #include "fleet/nats/publish.h"
 #include "fleet/nats/worker.h"

@@ -139,8 +139,8 @@ static void *publish_main(void *arg)
         }
         muster_sender_send(publish->sender);
     } while (!pause_until(publish, now + TAKE_NS));
-    /* Whoever is over by now is told to be: an agent that ends with its job is asked nothing later.
-     */
+    /* Whoever is over by now is sent as over: an agent that ends with its job is asked nothing
+     * later. */
     look(publish);
     publish_all(publish, muster_now_ns());
     muster_sender_send(publish->sender);

@@ -1,5 +1,5 @@
 /*
- * The agent's part in a fleet: a thread that tells NATS what this host's jobs do, one message a job
+ * The agent's part in a fleet: a thread that sends NATS what this host's jobs do, one message a job
  * and half second. The jobs and the agent's other work never wait for it. While NATS is away, or
  * does not take messages, a minute of them is kept and sent when it is back; older ones are counted
  * as lost.
@@ -19,7 +19,7 @@ struct muster_publish_options {
     const char *segment_dir;
     bool all; /* segments of all users */
     FILE *log;
-    bool quiet; /* says nothing of coming and going */
+    bool quiet; /* logs nothing of coming and going */
 };
 
 struct muster_publish;

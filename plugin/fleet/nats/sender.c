@@ -23,7 +23,7 @@ struct muster_sender {
     struct muster_outbox outbox;
 };
 
-/* ---- what the server says ---- */
+/* ---- what the server answers ---- */
 
 static void log_refused(struct muster_sender *sender, const jsPubAckErr *why)
 {

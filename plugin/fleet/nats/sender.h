@@ -1,7 +1,7 @@
 /*
- * Messages on their way to JetStream: kept until the server says that it has them, in order, and
- * sent again after every loss (fleet/nats/outbox.h). Nothing waits for the server. One thread adds
- * and sends; figures are anybody's.
+ * Messages on their way to JetStream: kept until the server confirms that it has them, in order,
+ * and sent again after every loss (fleet/nats/outbox.h). Nothing waits for the server. One thread
+ * adds and sends; figures are anybody's.
  */
 #ifndef MUSTER_FLEET_NATS_SENDER_H
 #define MUSTER_FLEET_NATS_SENDER_H

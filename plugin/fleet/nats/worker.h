@@ -30,7 +30,7 @@ struct muster_fleet_question {
     struct muster_nats_access nats;
     const char *job;
     bool json;
-    const char *ras; /* where NCCL's RAS is asked what it says of a hang; NULL: nowhere */
+    const char *ras; /* where NCCL's RAS is asked about a hang; NULL: nowhere */
 };
 int muster_fleet_ask(const struct muster_fleet_question *question, FILE *out, size_t *found,
                      struct muster_err *err);
