@@ -325,6 +325,8 @@ static void place(struct hosts *hosts, const struct muster_graph *graph)
             *host = (struct host_tally){.position = seat->position};
             *at = (uint32_t)hosts->hosts;
         }
+        if (!hosts->host) /* no memory for the first */
+            return;
         hosts->of_seat[s] = *at - 1;
         hosts->host[*at - 1].seats++;
         hosts->seats[seat->position]++;
