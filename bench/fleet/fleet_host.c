@@ -123,7 +123,7 @@ void fleet_host_go(struct fleet_host *host, uint64_t now_ns)
             retire(host->segment[r], &rank->op[host->taken[r]]);
     }
     muster_gather_look(host->gather, host->found, host->ranks, now_ns);
-    muster_gather_take(host->gather);
+    muster_gather_take(host->gather, now_ns);
 }
 
 struct fleet_body fleet_host_publish(struct fleet_host *host, uint64_t now_ns)

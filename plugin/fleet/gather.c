@@ -66,6 +66,15 @@ const char *muster_gather_name(const struct muster_gather *gather)
     return gather->name;
 }
 
+bool muster_gather_has(const struct muster_gather *gather, const char *path, uint32_t uid)
+{
+    for (size_t i = 0; gather->uid == uid && i < gather->publishers; i++)
+        if (strcmp(gather->publisher[i]->path, path) == 0)
+            return gather->publisher[i]->seen &&
+                   muster_gather_is(gather, &gather->publisher[i]->identity, uid);
+    return false;
+}
+
 static struct muster_publisher *publisher_of(struct muster_gather *gather, const char *path)
 {
     for (size_t i = 0; i < gather->publishers; i++)
@@ -118,11 +127,11 @@ size_t muster_gather_look(struct muster_gather *gather, const struct muster_foun
     return gather->publishers;
 }
 
-void muster_gather_take(struct muster_gather *gather)
+void muster_gather_take(struct muster_gather *gather, uint64_t now_ns)
 {
     for (size_t i = 0; i < gather->publishers; i++)
         if (gather->publisher[i]->alive)
-            muster_publisher_take(gather->publisher[i], gather->parts);
+            muster_publisher_take(gather->publisher[i], gather->parts, now_ns);
 }
 
 static void describe(struct muster_gather *gather, uint64_t now_ns,

@@ -25,6 +25,9 @@ struct muster_gather *muster_gather_new(const struct muster_seg_identity *who, u
 void muster_gather_free(struct muster_gather *gather);
 bool muster_gather_is(const struct muster_gather *gather, const struct muster_seg_identity *who,
                       uint32_t uid);
+/* Whether the segment at `path` was found to be one of the job's, and said so when it was read
+ * last. */
+bool muster_gather_has(const struct muster_gather *gather, const char *path, uint32_t uid);
 /* fleet_name.h */
 const char *muster_gather_name(const struct muster_gather *gather);
 
@@ -32,10 +35,12 @@ const char *muster_gather_name(const struct muster_gather *gather);
  * still to be reported, those that have just ended included. */
 size_t muster_gather_look(struct muster_gather *gather, const struct muster_found *found, size_t n,
                           uint64_t now_ns);
-/* Takes what is new in the rings, before they go round: four times a second at least. */
-void muster_gather_take(struct muster_gather *gather);
+/* Takes what is new in the rings that may go round before the next message: four times a second at
+ * least. */
+void muster_gather_take(struct muster_gather *gather, uint64_t now_ns);
 
-/* Appends the next message, about as much as half a second allows. Fails without memory. */
+/* Takes what is new in all rings and appends the next message, about as much as half a second
+ * allows. Fails without memory. */
 void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64_t unix_ns,
                            struct muster_wire_out *out);
 

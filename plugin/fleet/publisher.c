@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "segment/identity.h"
@@ -16,10 +17,12 @@ enum {
     SLOT_BYTES = 20,
     CLASS_BYTES = 14,
     NET_BYTES = 35,
-    NETS = 2,       /* sent at a time: not more than a quarter of what places have */
-    SAVED_S = 10,   /* of bytes that were not used */
-    WAITING = 2048, /* operations; with more the older half is lost */
+    NETS = 2,                    /* sent at a time: not more than a quarter of what places have */
+    SAVED_S = 10,                /* of bytes that were not used */
+    WAITING = 2048,              /* operations; with more the older half is lost */
+    QUICK = MUSTER_SEG_RING / 8, /* operations between two messages: a ring may go round by then */
 };
+#define QUICK_NS (20 * MUSTER_NS_PER_S) /* bursts come with steps and checkpoints */
 #define STILL_NS (1500 * MUSTER_NS_PER_MS)
 #define NETS_NS  (2 * MUSTER_NS_PER_S)
 
@@ -100,19 +103,37 @@ static void keep_up(struct muster_publisher *publisher, const struct muster_segm
         thin_waiting(publisher, segment, behind);
 }
 
-void muster_publisher_take(struct muster_publisher *publisher, struct muster_publisher_parts *parts)
+static void take_ring(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
+                      uint64_t now_ns)
 {
+    const struct muster_segment *segment = (const void *)parts->table.bytes;
     uint64_t before = publisher->next;
     size_t had = publisher->window.n;
     bool halved = false;
-    size_t n = muster_segment_read_ring(publisher->path, &publisher->next, parts->ring);
-    if (n == 0 || !muster_live_table_read(publisher->path, &parts->table, &publisher->entries))
+    size_t n =
+        muster_segment_ring_upto(parts->fd, segment->ring_head, &publisher->next, parts->ring);
+    if (publisher->next - before >= QUICK || publisher->quick_until_ns == 0)
+        publisher->quick_until_ns = now_ns + QUICK_NS;
+    if (n == 0)
         return;
     publisher->fresh = true;
     publisher->missing += before ? publisher->next - before - n : 0;
-    thin(publisher, (const void *)parts->table.bytes, parts->ring, n);
+    thin(publisher, segment, parts->ring, n);
     muster_window_take(&publisher->window, parts->ring, n, WAITING, &halved);
     publisher->missing += halved ? had / 2 : 0;
+}
+
+void muster_publisher_take(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
+                           uint64_t now_ns)
+{
+    if (now_ns >= publisher->quick_until_ns)
+        return;
+    parts->fd = muster_segment_open(publisher->path);
+    if (parts->fd < 0)
+        return;
+    if (muster_live_table_read(parts->fd, &parts->table, &publisher->entries))
+        take_ring(publisher, parts, now_ns);
+    close(parts->fd);
 }
 
 /* Into the message, as far as there are bytes, and out of the window. */
@@ -243,7 +264,7 @@ static void put_nets(struct muster_publisher *publisher, struct muster_publisher
     if (publisher->nets_ns && now_ns - publisher->nets_ns < NETS_NS)
         return;
     publisher->nets_ns = now_ns;
-    if (!muster_segment_read_nets(publisher->path, parts->net))
+    if (!muster_segment_read_nets(parts->fd, parts->net))
         return;
     for (unsigned k = 0; k < MUSTER_SEG_NETS && process->nets < NETS; k++) {
         unsigned i = (publisher->net_turn + k) % MUSTER_SEG_NETS;
@@ -360,13 +381,23 @@ static void fill(struct muster_publisher *publisher, uint64_t now_ns)
 }
 
 /* One that has gone from here was archived: its process is over. */
-static bool read_table(struct muster_publisher *publisher, struct muster_publisher_parts *parts)
+static int open_segment(const struct muster_publisher *publisher)
 {
     char path[MUSTER_SEG_PATH + 300];
     if (publisher->seen)
-        return muster_live_table_read(publisher->path, &parts->table, &publisher->entries);
+        return muster_segment_open(publisher->path);
     muster_identity_file(&publisher->identity, ".seg", path, sizeof path);
-    return muster_live_table_read(path, &parts->table, &publisher->entries);
+    return muster_segment_open(path);
+}
+
+static bool read_segment(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
+                         uint64_t now_ns)
+{
+    if (parts->fd < 0 || !muster_live_table_read(parts->fd, &parts->table, &publisher->entries))
+        return false;
+    if (publisher->alive)
+        take_ring(publisher, parts, now_ns);
+    return true;
 }
 
 /* Who it is, and what is sent of that. False: nobody knows. */
@@ -395,11 +426,10 @@ static bool put_identity(struct muster_publisher *publisher,
     return process->pid != 0;
 }
 
-bool muster_publisher_publish(struct muster_publisher *publisher,
-                              struct muster_publisher_parts *parts, uint64_t now_ns,
-                              struct muster_wire_process *process)
+static bool put_all(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
+                    uint64_t now_ns, struct muster_wire_process *process)
 {
-    bool readable = read_table(publisher, parts);
+    bool readable = read_segment(publisher, parts, now_ns);
     memset(process, 0, sizeof *process);
     fill(publisher, now_ns);
     int64_t places = publisher->places_left;
@@ -419,6 +449,17 @@ bool muster_publisher_publish(struct muster_publisher *publisher,
     put_ops(publisher, parts, now_ns, process);
     publisher->places_left = places;
     return true;
+}
+
+bool muster_publisher_publish(struct muster_publisher *publisher,
+                              struct muster_publisher_parts *parts, uint64_t now_ns,
+                              struct muster_wire_process *process)
+{
+    parts->fd = open_segment(publisher);
+    bool known = put_all(publisher, parts, now_ns, process);
+    if (parts->fd >= 0)
+        close(parts->fd);
+    return known;
 }
 
 void muster_publisher_charge(struct muster_publisher *publisher, size_t ops, size_t rest)

@@ -30,6 +30,7 @@ struct muster_publisher {
     bool fresh;       /* something was taken since it was published last */
     uint64_t gone_ns; /* when it was first seen to be over */
     uint64_t next, missing;
+    uint64_t quick_until_ns; /* its ring is read between messages, too; 0: nothing is known yet */
     struct muster_window window; /* operations to be sent */
     struct muster_thinning thinning;
     struct muster_class_table class;
@@ -47,6 +48,7 @@ struct muster_publisher {
 
 /* Where a message's parts are put together: as large as the largest. */
 struct muster_publisher_parts {
+    int fd; /* of the segment that is read just now */
     struct muster_live_table table;
     struct muster_wire_comm comm[MUSTER_SEG_COMMS];
     struct muster_wire_slot slot[MUSTER_WIRE_SLOTS];
@@ -56,11 +58,12 @@ struct muster_publisher_parts {
     struct muster_op ring[MUSTER_SEG_RING];
 };
 
-/* Takes what is new in its ring. */
-void muster_publisher_take(struct muster_publisher *publisher,
-                           struct muster_publisher_parts *parts);
-/* What is to be sent now; its arrays are `parts`'s. False: it cannot be read yet. It is chosen by
- * what it takes as a rule; what it does take is to be charged once it stands on the wire. */
+/* Between two messages: takes what is new in its ring, if that may go round before the next. */
+void muster_publisher_take(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
+                           uint64_t now_ns);
+/* Takes what is new in its ring; what is to be sent now; its arrays are `parts`'s. False: it cannot
+ * be read yet. It is chosen by what it takes as a rule; what it does take is to be charged once it
+ * stands on the wire. */
 bool muster_publisher_publish(struct muster_publisher *publisher,
                               struct muster_publisher_parts *parts, uint64_t now_ns,
                               struct muster_wire_process *process);

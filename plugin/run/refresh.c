@@ -174,9 +174,12 @@ static bool window_nets(struct muster_refreshed *refreshed, struct muster_seg_ne
     return true;
 }
 
-bool muster_process_read_tables(struct muster_process *process, const char *path)
+bool muster_process_read_tables(struct muster_process *process, const char *path, bool rows)
 {
-    if (muster_segment_read_tables(path, process->segment, NULL) != 0)
+    struct muster_segment *segment = process->segment;
+    int rc = rows ? muster_segment_read_tables(path, segment, NULL)
+                  : muster_segment_read_all_but_rows(path, segment, NULL);
+    if (rc != 0)
         return false;
     process->identity = process->segment->identity;
     return window_nets(process->refreshed, process->segment->net);
@@ -192,7 +195,7 @@ static struct muster_segment *read_living(struct muster_process *process, const 
     if (!process->segment)
         process->segment = muster_segment_blank();
     *ops = process->segment ? muster_segment_read_ring(path, &next, scratch) : 0;
-    if (!process->segment || muster_segment_read_tables(path, process->segment, NULL) != 0 ||
+    if (!process->segment || muster_segment_read_all_but_rows(path, process->segment, NULL) != 0 ||
         muster_segment_read_flight(path, process->segment, NULL) != 0)
         return NULL;
     memcpy(process->segment->ring, scratch, *ops * sizeof(*scratch));

@@ -42,8 +42,9 @@ uint64_t muster_process_take_ring(struct muster_process *process, const char *pa
 int muster_process_take_log(struct muster_process *process, const char *path, size_t most,
                             struct muster_err *err);
 
-/* Header and tables; network totals are those since the window began. */
-bool muster_process_read_tables(struct muster_process *process, const char *path);
+/* Header and tables; network totals are those since the window began. Without `rows`, which are
+ * most of it, those stay as they were: what compares operations asks for none. */
+bool muster_process_read_tables(struct muster_process *process, const char *path, bool rows);
 
 /* Another look at the same process, beside what was taken of it: what is in flight, and what its
  * ring holds whole, as it stands now. Of one that is over, whose segment lies at `path`, all. A

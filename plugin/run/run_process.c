@@ -440,7 +440,7 @@ bool muster_process_refresh(struct muster_process *process, const char *path, bo
     uint64_t missed = process->refreshed->missed;
     muster_process_take_ring(process, path, most, scratch);
     process->ops_missing += process->refreshed->missed - missed;
-    if (alive ? !muster_process_read_tables(process, path) ||
+    if (alive ? !muster_process_read_tables(process, path, true) ||
                     muster_segment_read_flight(path, process->segment, NULL) != 0
               : !read_last(process, path))
         return false;

@@ -363,6 +363,7 @@ struct muster_seg_table {
     size_t fixed_first, fixed_last; /* so many at either end */
 };
 enum {
+    MUSTER_SEG_TABLE_ROW = 1,
     MUSTER_SEG_TABLE_NET = 2,
     MUSTER_SEG_TABLES = 6,
     MUSTER_SEG_ENTRY_BYTES = 1280 /* no entry is larger */

@@ -84,6 +84,12 @@ static void check_policy(struct muster_seg_policy *policy)
         atomic_store_explicit(&policy->state, MUSTER_POLICY_NONE, memory_order_relaxed);
 }
 
+void muster_seg_parts_note(struct muster_seg_parts *parts, size_t from, size_t end)
+{
+    for (size_t part = from / MUSTER_SEG_PART; part * MUSTER_SEG_PART < end; part++)
+        parts->read[part] = true;
+}
+
 /* Whether something was read into an entry. */
 static bool is_read(const struct muster_segment *segment, const struct muster_seg_parts *parts,
                     const void *entry, size_t bytes)
@@ -95,7 +101,7 @@ static bool is_read(const struct muster_segment *segment, const struct muster_se
     return read;
 }
 
-static void check_tables(struct muster_segment *segment, const struct muster_seg_parts *parts)
+void muster_check_tables(struct muster_segment *segment, const struct muster_seg_parts *parts)
 {
     for (unsigned i = 0; i <= MUSTER_SEG_COMMS; i++)
         if (is_read(segment, parts, &segment->comm[i], sizeof(segment->comm[i])))
@@ -111,7 +117,7 @@ static void check_tables(struct muster_segment *segment, const struct muster_seg
         muster_facts_check(&segment->facts);
 }
 
-static void check_flight(struct muster_segment *segment, const struct muster_seg_parts *parts)
+void muster_check_flight(struct muster_segment *segment, const struct muster_seg_parts *parts)
 {
     if (is_read(segment, parts, &segment->policy, sizeof(segment->policy)))
         check_policy(&segment->policy);
@@ -124,20 +130,10 @@ static void check_flight(struct muster_segment *segment, const struct muster_seg
     }
 }
 
-void muster_check_tables(struct muster_segment *segment)
-{
-    check_tables(segment, NULL);
-}
-
-void muster_check_flight(struct muster_segment *segment)
-{
-    check_flight(segment, NULL);
-}
-
 void muster_check_entries(struct muster_segment *segment, const struct muster_seg_parts *parts)
 {
-    check_tables(segment, parts);
-    check_flight(segment, parts);
+    muster_check_tables(segment, parts);
+    muster_check_flight(segment, parts);
     for (unsigned i = 0; i < MUSTER_SEG_RING; i++)
         if (is_read(segment, parts, &segment->ring[i], sizeof(segment->ring[i])))
             muster_check_op(&segment->ring[i]);

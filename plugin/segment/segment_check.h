@@ -23,10 +23,14 @@ struct muster_seg_parts {
     bool read[MUSTER_SEG_PARTS];
 };
 
+/* Notes that bytes [from, end) were read. */
+void muster_seg_parts_note(struct muster_seg_parts *parts, size_t from, size_t end);
+
 /* `parts` NULL: it was read as a whole. */
 void muster_check_entries(struct muster_segment *segment, const struct muster_seg_parts *parts);
-void muster_check_tables(struct muster_segment *segment); /* of them: those of muster_seg_table */
-void muster_check_flight(struct muster_segment *segment); /* of them: slots and policy */
+/* Of them those of muster_seg_table; slots and policy. */
+void muster_check_tables(struct muster_segment *segment, const struct muster_seg_parts *parts);
+void muster_check_flight(struct muster_segment *segment, const struct muster_seg_parts *parts);
 void muster_check_op(struct muster_op *op);
 
 #endif

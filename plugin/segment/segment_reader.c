@@ -313,10 +313,10 @@ static bool read_ordinals(int fd, uint64_t from, uint64_t to, struct muster_op *
            (n == head || read_at(fd, op + head, (n - head) * sizeof(*op), ring));
 }
 
-static size_t take_new(int fd, uint64_t *next, struct muster_op *op)
+size_t muster_segment_ring_upto(int fd, uint64_t to, uint64_t *next, struct muster_op *op)
 {
-    uint64_t to, now;
-    if (!read_head(fd, &to) || to == *next)
+    uint64_t now;
+    if (to == *next)
         return 0;
     uint64_t from = to < *next ? 0 : *next; /* fewer than before: nobody's segment */
     if (to - from > MUSTER_SEG_RING)
@@ -339,17 +339,18 @@ static size_t take_new(int fd, uint64_t *next, struct muster_op *op)
     return n;
 }
 
-static int open_part(const char *path)
+int muster_segment_open(const char *path)
 {
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 }
 
 size_t muster_segment_read_ring(const char *path, uint64_t *next, struct muster_op *op)
 {
-    int fd = open_part(path);
+    uint64_t to;
+    int fd = muster_segment_open(path);
     if (fd < 0)
         return 0;
-    size_t n = take_new(fd, next, op);
+    size_t n = read_head(fd, &to) ? muster_segment_ring_upto(fd, to, next, op) : 0;
     close(fd);
     return n;
 }
@@ -371,7 +372,7 @@ static bool is_used(const struct chunk *chunk, size_t at, const void *known)
 /* `n` entries from `offset` on, which are `known` so far. The first read shows which are in use;
  * the others are of those alone, from the first of them to the last. */
 static bool read_chunk(int fd, size_t offset, size_t n, size_t bytes, char *known,
-                       struct chunk *chunk)
+                       struct chunk *chunk, struct muster_seg_parts *parts)
 {
     size_t first = n, last = 0;
     if (!read_at(fd, chunk->before, n * bytes, offset))
@@ -399,6 +400,7 @@ static bool read_chunk(int fd, size_t offset, size_t n, size_t bytes, char *know
             memcpy(known + at, chunk->data + at, bytes);
         else
             read_entry(fd, offset + at, known + at, bytes);
+        muster_seg_parts_note(parts, offset + at, offset + at + bytes);
     }
     return true;
 }
@@ -425,8 +427,9 @@ static bool any_known(const char *known, size_t n, size_t bytes)
 }
 
 /* Most of a table was never used, and is not read: see struct muster_seg_table. `known`: its first
- * entry, as far as it is known. */
-static bool read_table(int fd, char *known, const struct muster_seg_table *table)
+ * entry, as far as it is known. `parts`: what is read is noted there. */
+static bool read_table(int fd, char *known, const struct muster_seg_table *table,
+                       struct muster_seg_parts *parts)
 {
     size_t at_once = CHUNK_BYTES / table->bytes;
     struct chunk chunk;
@@ -436,48 +439,62 @@ static bool read_table(int fd, char *known, const struct muster_seg_table *table
         bool fixed = i + n > table->entries - table->fixed_last;
         if (over && !fixed && !any_known(known, n, table->bytes))
             continue;
-        if (!read_chunk(fd, table->offset + i * table->bytes, n, table->bytes, known, &chunk))
+        if (!read_chunk(fd, table->offset + i * table->bytes, n, table->bytes, known, &chunk,
+                        parts))
             return false;
         over = over || has_unused(&chunk, table, i, n);
     }
     return true;
 }
 
-static int read_header(const char *path, int fd, struct muster_segment *segment,
-                       struct muster_err *err)
+/* Into HEADER_BYTES at `header`. */
+static int read_header(const char *path, int fd, void *header, struct muster_err *err)
 {
+    struct muster_segment *segment = header;
     off_t size = lseek(fd, 0, SEEK_END);
-    if (!read_at(fd, (char *)segment, HEADER_BYTES, 0))
+    if (!read_at(fd, header, HEADER_BYTES, 0))
         return muster_fail(err, "%s: cut short, or %s", path, strerror(errno));
     if (muster_check_frame(path, segment, size > 0 ? (size_t)size : 0, err) != 0)
         return -1;
     return muster_identity_check(path, &segment->identity, err);
 }
 
-int muster_segment_read_tables(const char *path, struct muster_segment *segment,
-                               struct muster_err *err)
+static int read_tables(const char *path, struct muster_segment *segment, bool rows,
+                       struct muster_err *err)
 {
-    int fd = open_part(path);
+    struct muster_seg_parts parts = {{false}};
+    int fd = muster_segment_open(path);
     if (fd < 0)
         return muster_fail(err, "%s: %s", path, strerror(errno));
     int rc = read_header(path, fd, segment, err);
     for (unsigned i = 0; rc == 0 && i < MUSTER_SEG_TABLES; i++)
-        if (!read_table(fd, (char *)segment + muster_seg_table[i].offset, &muster_seg_table[i]))
+        if ((rows || i != MUSTER_SEG_TABLE_ROW) &&
+            !read_table(fd, (char *)segment + muster_seg_table[i].offset, &muster_seg_table[i],
+                        &parts))
             rc = muster_fail(err, "%s: cut short while it was read", path);
     close(fd);
     if (rc == 0)
-        muster_check_tables(segment);
+        muster_check_tables(segment, &parts);
     return rc;
 }
 
-bool muster_segment_read_nets(const char *path, struct muster_seg_net *net)
+int muster_segment_read_tables(const char *path, struct muster_segment *segment,
+                               struct muster_err *err)
 {
-    int fd = open_part(path);
+    return read_tables(path, segment, true, err);
+}
+
+int muster_segment_read_all_but_rows(const char *path, struct muster_segment *segment,
+                                     struct muster_err *err)
+{
+    return read_tables(path, segment, false, err);
+}
+
+bool muster_segment_read_nets(int fd, struct muster_seg_net *net)
+{
+    struct muster_seg_parts parts;
     memset(net, 0, MUSTER_SEG_NETS * sizeof *net);
-    bool whole = fd >= 0 && read_table(fd, (char *)net, &muster_seg_table[MUSTER_SEG_TABLE_NET]);
-    if (fd >= 0)
-        close(fd);
-    return whole;
+    return read_table(fd, (char *)net, &muster_seg_table[MUSTER_SEG_TABLE_NET], &parts);
 }
 
 /* ---- what is in flight ---- */
@@ -488,56 +505,62 @@ static bool is_slot_used(struct muster_segment *segment, unsigned i)
            MUSTER_SLOT_FREE;
 }
 
-static bool read_slots(int fd, struct muster_segment *segment)
+static bool read_slots(int fd, struct muster_segment *segment, struct muster_seg_parts *parts)
 {
     for (unsigned i = 0, end; i < MUSTER_SEG_SLOTS; i = end + 1) {
         for (end = i; end < MUSTER_SEG_SLOTS && is_slot_used(segment, end);)
             end++;
         size_t offset = offsetof(struct muster_segment, slot) + i * sizeof(*segment->slot);
-        if (end > i && !read_at(fd, &segment->slot[i], (end - i) * sizeof(*segment->slot), offset))
+        size_t bytes = (end - i) * sizeof(*segment->slot);
+        if (bytes && !read_at(fd, &segment->slot[i], bytes, offset))
             return false;
+        muster_seg_parts_note(parts, offset, offset + bytes);
     }
     return true;
 }
 
-static bool read_flight(int fd, struct muster_segment *segment)
+static bool read_flight(int fd, struct muster_segment *segment, struct muster_seg_parts *parts)
 {
+    const size_t policy = offsetof(struct muster_segment, policy);
     _Atomic uint32_t now[MUSTER_SEG_SLOTS];
-    return read_at(fd, &segment->policy, sizeof(segment->policy),
-                   offsetof(struct muster_segment, policy)) &&
+    muster_seg_parts_note(parts, policy, policy + sizeof(segment->policy));
+    return read_at(fd, &segment->policy, sizeof(segment->policy), policy) &&
            read_at(fd, segment->slot_state, sizeof(segment->slot_state),
                    offsetof(struct muster_segment, slot_state)) &&
-           read_slots(fd, segment) && settle_slots(fd, segment->slot_state, now) == 0;
+           read_slots(fd, segment, parts) && settle_slots(fd, segment->slot_state, now) == 0;
 }
 
 int muster_segment_read_flight(const char *path, struct muster_segment *segment,
                                struct muster_err *err)
 {
-    int fd = open_part(path);
+    struct muster_seg_parts parts = {{false}};
+    int fd = muster_segment_open(path);
     if (fd < 0)
         return muster_fail(err, "%s: %s", path, strerror(errno));
-    bool whole = read_flight(fd, segment);
+    bool whole = read_flight(fd, segment, &parts);
     close(fd);
     if (!whole)
         return muster_fail(err, "%s: cut short while it was read", path);
-    muster_check_flight(segment);
+    muster_check_flight(segment, &parts);
     return 0;
 }
 
 /* ---- who writes it ---- */
 
 /* A living process may be writing it: until it reads the same twice. */
-static int read_header_whole(const char *path, int fd, struct muster_segment *segment,
-                             struct muster_err *err)
+static int read_header_whole(const char *path, int fd, void *header,
+                             struct muster_seg_identity *identity, struct muster_err *err)
 {
     struct muster_seg_identity before;
     memset(&before, 0, sizeof(before));
     int rc = 0;
     for (int i = 0; i < LIVE_TRIES; i++) {
-        rc = read_header(path, fd, segment, err);
-        if (rc != 0 || memcmp(&before, &segment->identity, sizeof(before)) == 0)
+        rc = read_header(path, fd, header, err);
+        memcpy(identity, (char *)header + offsetof(struct muster_segment, identity),
+               sizeof(*identity));
+        if (rc != 0 || memcmp(&before, identity, sizeof(before)) == 0)
             break;
-        before = segment->identity;
+        before = *identity;
         atomic_thread_fence(memory_order_acquire);
     }
     return rc;
@@ -550,13 +573,11 @@ int muster_segment_read_identity(const char *path, struct muster_seg_identity *i
     int fd = muster_file_open(path, &size, err);
     if (fd < 0)
         return -1;
-    struct muster_segment *header =
-        aligned_alloc(64, sizeof(*header)); /* of it the header is touched */
-    int rc = header ? read_header_whole(path, fd, header, err) : muster_fail_memory(err, path);
+    _Alignas(64) unsigned char header[HEADER_BYTES];
+    struct muster_seg_identity read;
+    int rc = read_header_whole(path, fd, header, &read, err);
     close(fd);
     if (rc == 0)
-        memcpy(identity, (const char *)header + offsetof(struct muster_segment, identity),
-               sizeof(*identity));
-    free(header);
+        *identity = read;
     return rc;
 }

@@ -28,12 +28,17 @@ int muster_segment_read_live(const char *path, struct muster_segment **segment, 
 int muster_segment_read_identity(const char *path, struct muster_seg_identity *identity,
                                  struct muster_err *err);
 
-/* Four parts of a living process's segment that somebody wants again and again, for a thousandth of
+/* Some parts of a living process's segment that somebody wants again and again, for a thousandth of
  * what muster_segment_read_live costs. */
+
+/* For those that follow with a descriptor; -1: there is none. To be closed. */
+int muster_segment_open(const char *path);
 
 /* Operations from ordinal *next on that are still whole, into op[MUSTER_SEG_RING]; *next becomes
  * the ordinal behind the last. Returns how many; fewer than *next moved by: the ring was faster. */
 size_t muster_segment_read_ring(const char *path, uint64_t *next, struct muster_op *op);
+/* The same up to ordinal `to`, which stood in its header a moment ago. */
+size_t muster_segment_ring_upto(int fd, uint64_t to, uint64_t *next, struct muster_op *op);
 
 /* Header and tables (muster_seg_table) into a zeroed or formerly read *segment, whose other parts
  * are left as they are. Entries that never stand still keep what they held. What was never used is
@@ -41,9 +46,13 @@ size_t muster_segment_read_ring(const char *path, uint64_t *next, struct muster_
 int muster_segment_read_tables(const char *path, struct muster_segment *segment,
                                struct muster_err *err);
 
+/* The same without the rows, which are most of it and say nothing of single operations. */
+int muster_segment_read_all_but_rows(const char *path, struct muster_segment *segment,
+                                     struct muster_err *err);
+
 /* The table of links alone, into net[MUSTER_SEG_NETS]; numbers as they stand, not yet checked.
  * False: it cannot be read. */
-bool muster_segment_read_nets(const char *path, struct muster_seg_net *net);
+bool muster_segment_read_nets(int fd, struct muster_seg_net *net);
 
 /* Slots in use and the policy, likewise. What retires meanwhile is left out. */
 int muster_segment_read_flight(const char *path, struct muster_segment *segment,

@@ -22,12 +22,6 @@ static size_t data_end(int fd, size_t at, size_t size)
     return hole > (off_t)at && (size_t)hole < size ? (size_t)hole : size;
 }
 
-static void note_part(struct muster_seg_parts *parts, size_t from, size_t end)
-{
-    for (size_t part = from / MUSTER_SEG_PART; part * MUSTER_SEG_PART < end; part++)
-        parts->read[part] = true;
-}
-
 ssize_t muster_read_sparse(int fd, char *to, size_t size, struct muster_seg_parts *parts)
 {
     size_t at = 0;
@@ -39,7 +33,7 @@ ssize_t muster_read_sparse(int fd, char *to, size_t size, struct muster_seg_part
         if (n < 0)
             return -1;
         at = from + (size_t)n;
-        note_part(parts, from, at);
+        muster_seg_parts_note(parts, from, at);
         if ((size_t)n < wanted)
             break; /* it was cut meanwhile */
     }

@@ -102,7 +102,7 @@ static struct muster_segment *make_segment(struct input *input)
     struct muster_segment *segment = muster_segment_new(&identity);
     require(segment);
     put_comms(segment, input);
-    muster_check_tables(segment);
+    muster_check_tables(segment, NULL);
     return segment;
 }
 

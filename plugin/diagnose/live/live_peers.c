@@ -45,20 +45,36 @@ static unsigned read_entries(int fd, struct muster_live_table *table, unsigned k
     }
 }
 
-static unsigned read_table(const char *path, struct muster_live_table *table, unsigned known)
+static bool read_steering(int fd, struct muster_live_steering *steering)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    struct muster_seg_policy policy;
+    const size_t bytes = offsetof(struct muster_seg_policy, rule);
+    if (pread(fd, &policy, bytes, offsetof(struct muster_segment, policy)) != (ssize_t)bytes)
+        return false;
+    memset(steering, 0, sizeof *steering);
+    steering->state = atomic_load_explicit(&policy.state, memory_order_relaxed);
+    steering->tuner = policy.tuner_api;
+    memcpy(steering->sha256, policy.sha256, sizeof steering->sha256);
+    return true;
+}
+
+static unsigned read_table(const char *path, struct muster_live_table *table, unsigned known,
+                           struct muster_live_steering *steering)
+{
+    int fd = muster_segment_open(path);
     if (fd < 0)
         return 0;
     unsigned entries = read_entries(fd, table, known);
+    if (entries && !read_steering(fd, steering))
+        entries = 0;
     close(fd);
     return entries;
 }
 
-bool muster_live_table_read(const char *path, struct muster_live_table *table, unsigned *entries)
+bool muster_live_table_read(int fd, struct muster_live_table *table, unsigned *entries)
 {
     struct muster_segment *segment = (void *)table->bytes;
-    unsigned read = read_table(path, table, *entries);
+    unsigned read = read_entries(fd, table, *entries);
     for (unsigned i = read; i < MUSTER_SEG_COMMS;
          i++) /* of another one that was read here before */
         segment->comm[i].uid = 0;
@@ -115,11 +131,17 @@ void muster_live_calls_of(const struct muster_segment *segment, unsigned entries
     }
 }
 
-static struct muster_live_peer *peer_of(struct muster_live_peers *peers, const char *path)
+struct muster_live_peer *muster_live_peer_at(const struct muster_live_peers *peers,
+                                             const char *path)
 {
     for (size_t i = 0; i < peers->n; i++)
         if (strcmp(peers->peer[i].path, path) == 0)
             return &peers->peer[i];
+    return NULL;
+}
+
+static struct muster_live_peer *add_peer(struct muster_live_peers *peers, const char *path)
+{
     if (peers->n == MUSTER_LIVE_PROCESSES || strlen(path) >= sizeof peers->peer->path ||
         !muster_grow(&peers->peer, peers->n, sizeof *peers->peer))
         return NULL;
@@ -146,7 +168,9 @@ static void take_header(const struct muster_live_peers *peers, struct muster_liv
 static void scan_one(struct muster_live_peers *peers, const struct muster_found *found,
                      const struct muster_seg_identity *own)
 {
-    unsigned entries = read_table(found->path, &peers->table, 0);
+    struct muster_live_peer *peer = muster_live_peer_at(peers, found->path);
+    struct muster_live_steering steering;
+    unsigned entries = read_table(found->path, &peers->table, peer ? peer->entries : 0, &steering);
     if (entries == 0)
         return;
     const struct muster_segment *segment = (const void *)peers->table.bytes;
@@ -154,10 +178,11 @@ static void scan_one(struct muster_live_peers *peers, const struct muster_found 
     if (muster_identity_check(found->path, &who, NULL) != 0 || who.boot_hash != own->boot_hash ||
         strcmp(who.host, own->host) != 0 || strcmp(who.run_dir, own->run_dir) != 0)
         return;
-    struct muster_live_peer *peer = peer_of(peers, found->path);
+    peer = peer ? peer : add_peer(peers, found->path);
     if (!peer)
         return;
     peer->own = found->own;
+    peer->steering = steering;
     take_header(peers, peer, entries, &who, found->alive);
 }
 
@@ -180,7 +205,7 @@ static bool scan_known(struct muster_live_peers *peers, struct muster_live_peer 
 {
     const struct muster_segment *segment = (const void *)peers->table.bytes;
     struct muster_seg_identity who;
-    unsigned entries = read_table(peer->path, &peers->table, peer->entries);
+    unsigned entries = read_table(peer->path, &peers->table, peer->entries, &peer->steering);
     if (entries == 0)
         return false;
     who = segment->identity;

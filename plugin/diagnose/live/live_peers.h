@@ -13,9 +13,17 @@ struct muster_live_table {
     _Alignas(64) unsigned char bytes[offsetof(struct muster_segment, row)];
 };
 
-/* Reads it from a segment of this version; identity and entries as they stand, not yet checked.
- * *entries, 0 at first, is how many of this segment were ever seen in use. False: there is none. */
-bool muster_live_table_read(const char *path, struct muster_live_table *table, unsigned *entries);
+/* Reads it from a segment of this version (muster_segment_open); identity and entries as they
+ * stand, not yet checked. *entries, 0 at first, is how many of this segment were ever seen in use.
+ * False: there is none. */
+bool muster_live_table_read(int fd, struct muster_live_table *table, unsigned *entries);
+
+/* What two processes that steer alike have in common. */
+struct muster_live_steering {
+    uint32_t state;
+    uint32_t tuner;
+    uint8_t sha256[32];
+};
 
 struct muster_live_peer {
     char path[MUSTER_SEG_PATH + 300];
@@ -24,7 +32,8 @@ struct muster_live_peer {
     bool alive;
     bool awake; /* and its heartbeat is fresh: one that is stopped leads nothing */
     bool own;
-    bool seen;        /* in this round */
+    bool seen; /* in this round */
+    struct muster_live_steering steering;
     uint64_t gone_ns; /* when it was first noted not to be alive; 0: it is */
     struct muster_live_calls {
         uint64_t id;
@@ -60,6 +69,9 @@ void muster_live_peers_scan(struct muster_live_peers *peers, const char *dir,
 /* The same of `n` segments that were found already. */
 void muster_live_peers_take(struct muster_live_peers *peers, const struct muster_found *found,
                             size_t n, const struct muster_seg_identity *own);
+/* The one of that segment; NULL: there is none yet. */
+struct muster_live_peer *muster_live_peer_at(const struct muster_live_peers *peers,
+                                             const char *path);
 void muster_live_peers_free(struct muster_live_peers *peers);
 
 /* Sets what is told of the communicators in the first `entries` of a segment's table: `comm` and

@@ -1,38 +1,11 @@
 #include "diagnose/live/live_policy.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "diagnose/divergence/divergence.h"
 #include "view/view.h"
-
-/* What two processes that steer alike have in common. */
-struct head {
-    uint32_t state;
-    uint32_t tuner;
-    uint8_t sha256[32];
-};
-
-static bool read_head(const struct muster_live_peer *peer, struct head *head)
-{
-    struct muster_seg_policy policy;
-    const size_t bytes = offsetof(struct muster_seg_policy, rule);
-    int fd = open(peer->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    if (fd < 0)
-        return false;
-    ssize_t n = pread(fd, &policy, bytes, offsetof(struct muster_segment, policy));
-    close(fd);
-    if (n != (ssize_t)bytes)
-        return false;
-    memset(head, 0, sizeof(*head));
-    head->state = atomic_load_explicit(&policy.state, memory_order_relaxed);
-    head->tuner = policy.tuner_api;
-    memcpy(head->sha256, policy.sha256, sizeof(head->sha256));
-    return true;
-}
 
 static uint64_t add_comms(uint64_t hash, const struct muster_live_peer *peer)
 {
@@ -45,20 +18,17 @@ static uint64_t add_comms(uint64_t hash, const struct muster_live_peer *peer)
 static uint64_t scan_one(const struct muster_live_peers *peers, bool *differ)
 {
     uint64_t hash = MUSTER_HASH_SEED;
-    struct head first, head;
-    bool any = false;
+    const struct muster_live_steering *first = NULL;
     *differ = false;
     for (size_t i = 0; i < peers->n; i++) {
         const struct muster_live_peer *peer = &peers->peer[i];
-        if (!peer->alive || !read_head(peer, &head))
+        if (!peer->alive)
             continue;
         hash = muster_hash(hash, &i, sizeof(i));
-        hash = muster_hash(hash, &head, sizeof(head));
+        hash = muster_hash(hash, &peer->steering, sizeof(peer->steering));
         hash = add_comms(hash, peer);
-        if (!any)
-            first = head;
-        *differ |= memcmp(&first, &head, sizeof(head)) != 0;
-        any = true;
+        first = first ? first : &peer->steering;
+        *differ |= memcmp(first, &peer->steering, sizeof(*first)) != 0;
     }
     return hash | 1;
 }

@@ -132,7 +132,7 @@ const struct muster_run *muster_live_run_latest(struct muster_live_run *live,
         return NULL;
     for (size_t i = 0; i < peers->n; i++) {
         struct muster_process *known = &live->known[i];
-        if (known->ops > 0 && muster_process_read_tables(known, peers->peer[i].path))
+        if (known->ops > 0 && muster_process_read_tables(known, peers->peer[i].path, false))
             live->shown[n++] = *known;
     }
     return run_of(live, n);

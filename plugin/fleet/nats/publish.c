@@ -53,13 +53,24 @@ static struct muster_gather *gather_of(struct muster_publish *publish,
     return gather;
 }
 
+static struct muster_gather *known_gather(const struct muster_publish *publish,
+                                          const struct muster_found *found)
+{
+    for (size_t i = 0; i < publish->gathers; i++)
+        if (muster_gather_has(publish->gather[i], found->path, found->uid))
+            return publish->gather[i];
+    return NULL;
+}
+
 static void look_at_jobs(struct muster_publish *publish, const struct muster_found *found, size_t n,
                          struct muster_gather **of, struct muster_found *own)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
         struct muster_seg_identity who;
-        if (muster_segment_read_identity(found[i].path, &who, NULL) == 0 && who.run_dir[0])
+        of[i] = known_gather(publish, &found[i]);
+        if (!of[i] && muster_segment_read_identity(found[i].path, &who, NULL) == 0 &&
+            who.run_dir[0])
             of[i] = gather_of(publish, &who, &found[i]);
     }
     for (size_t g = 0; g < publish->gathers; g++) {
@@ -132,7 +143,7 @@ static void *publish_main(void *arg)
             publish->look_ns = now + LOOK_NS;
         }
         for (size_t i = 0; i < publish->gathers; i++)
-            muster_gather_take(publish->gather[i]);
+            muster_gather_take(publish->gather[i], now);
         if (now >= publish->publish_ns) {
             publish_all(publish, now);
             publish->publish_ns = now + PUBLISH_NS;

@@ -123,7 +123,7 @@ static void half(struct site *site, unsigned ops)
     put(site);
     site->now_ns += HALF_NS;
     muster_gather_look(site->gather, &site->found, 1, site->now_ns);
-    muster_gather_take(site->gather);
+    muster_gather_take(site->gather, site->now_ns);
     muster_gather_publish(site->gather, site->now_ns, site->now_ns, &out);
     assert_false(out.failed);
     site->bytes = out.used;
