@@ -11,10 +11,6 @@
 #include "run/live_jobs.h"
 
 enum { COMMS = 2 * MUSTER_SEG_COMMS };
-/* While nothing moves, and twice as long each time that this is no hang: a job may rest for days.
- */
-#define AGAIN_NS      (10 * MUSTER_NS_PER_S)
-#define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
 
 /* Up to which operation ranks were compared. */
 struct reached {
@@ -31,6 +27,7 @@ struct muster_agent_job {
     struct muster_live_policies policies;
     struct muster_live_run *run;
     struct muster_live_slow slow;
+    bool waits; /* for the others' share */
     struct muster_watch watch;
     struct muster_watch paths; /* what is wrong with the machine stays so */
     struct muster_live_motions motions;
@@ -51,6 +48,7 @@ struct muster_agent_job *muster_agent_job_new(const struct muster_seg_identity *
     job->who = *who;
     job->uid = uid;
     job->hang_ns = hang_ns;
+    job->again_ns = MUSTER_LIVE_AGAIN_NS;
     job->motions.from_outside = true;
     job->run = muster_live_run_new();
     if (job->run)
@@ -75,6 +73,18 @@ bool muster_agent_job_is(const struct muster_agent_job *job, const struct muster
                          uint32_t uid)
 {
     return muster_same_job(&job->who, job->uid, who, uid) && strcmp(job->who.host, who->host) == 0;
+}
+
+bool muster_agent_job_has(const struct muster_agent_job *job, const char *path, uint32_t uid)
+{
+    const struct muster_live_peer *peer =
+        job->uid == uid ? muster_live_peer_at(&job->peers, path) : NULL;
+    return peer && peer->seen;
+}
+
+bool muster_agent_job_waits(const struct muster_agent_job *job)
+{
+    return job->waits;
 }
 
 const char *muster_agent_job_dir(const struct muster_agent_job *job)
@@ -175,22 +185,45 @@ uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns)
     return job->take_ns;
 }
 
-static void find_slow(struct muster_agent_job *job, uint64_t now_ns, bool at_once,
+/* What was found and waits for another look does not wait for other jobs. */
+static bool may_compare(struct muster_agent_job *job, const struct muster_agent_look *look)
+{
+    bool waiting = job->watch.maybe.n > 0;
+    job->waits = false;
+    if (look->at_once)
+        return true;
+    if (!muster_live_slow_due(&job->slow, job->run, look->now_ns, waiting))
+        return false;
+    job->waits = !waiting && look->paid_ns && *look->paid_ns > look->now_ns;
+    return !job->waits;
+}
+
+/* What was left over of the time since the last look is there to be used, and no more. */
+static void pay(const struct muster_agent_job *job, const struct muster_agent_look *look)
+{
+    if (!look->paid_ns)
+        return;
+    uint64_t since = look->now_ns - MUSTER_AGENT_LOOK_NS;
+    *look->paid_ns = (*look->paid_ns > since ? *look->paid_ns : since) + job->slow.rest_ns;
+}
+
+static void find_slow(struct muster_agent_job *job, const struct muster_agent_look *look,
                       muster_watch_emit *emit, void *arg)
 {
     struct muster_findings now = {0};
-    bool waiting = job->watch.maybe.n > 0;
-    if (!at_once && !muster_live_slow_due(&job->slow, job->run, now_ns, waiting))
+    if (!may_compare(job, look))
         return;
     while (job->compareds < job->peers.n) {
         if (!muster_grow(&job->compared, job->compareds, sizeof *job->compared))
             return;
         job->compared[job->compareds++] = (struct muster_rank_cost){0};
     }
-    if (muster_live_slow_evaluate(&job->slow, job->run, &job->peers, now_ns, &now, compare_new,
-                                  job)) {
+    bool whole = muster_live_slow_evaluate(&job->slow, job->run, &job->peers, look->now_ns, &now,
+                                           compare_new, job);
+    pay(job, look);
+    if (whole) {
         muster_watch_window(&job->watch, job->slow.windows.since_unix_ns);
-        muster_watch_slow(&job->watch, &now, at_once, emit, arg);
+        muster_watch_slow(&job->watch, &now, look->at_once, emit, arg);
         muster_watch_update(&job->paths, &now, emit, arg);
         muster_watch_drop_over(&job->watch, &now, NULL, NULL);
     }
@@ -207,11 +240,24 @@ static bool worth_evaluating(struct muster_agent_job *job, uint64_t now_ns)
         muster_live_motions_take(&job->motions, job->peers.peer, job->peers.n, NULL, now_ns);
     bool due = muster_live_motions_due(&job->motions, job->hang_ns, job->evaluated_ns,
                                        job->again_ns, now_ns);
-    due |= muster_live_gone_due(&job->peers, job->evaluated_ns, now_ns);
-    due |= muster_watch_gone(&job->watch) > 0 && now_ns - job->evaluated_ns >= AGAIN_NS;
-    if (moved)
-        job->again_ns = AGAIN_NS;
+    due |= muster_live_gone_due(&job->peers, muster_watch_gone(&job->watch) > 0, job->evaluated_ns,
+                                job->again_ns, now_ns);
     return due || (moved && muster_watch_hanging(&job->watch) > 0);
+}
+
+static void find_hangs(struct muster_agent_job *job, uint64_t now_ns, muster_watch_emit *emit,
+                       void *arg)
+{
+    struct muster_findings now = {0};
+    uint64_t cost_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    bool fresh =
+        muster_live_motions_due(&job->motions, job->hang_ns, job->evaluated_ns, UINT64_MAX, now_ns);
+    job->evaluated_ns = now_ns;
+    if (muster_live_run_hangs(job->run, &job->peers, job->hang_ns, &now))
+        muster_watch_update(&job->watch, &now, emit, arg);
+    cost_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost_ns;
+    job->again_ns = muster_live_again_ns(job->again_ns, now.n > 0, fresh, cost_ns);
+    muster_findings_free(&now);
 }
 
 /* ---- all ---- */
@@ -225,27 +271,21 @@ static size_t alive(const struct muster_agent_job *job)
 }
 
 size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_found *found,
-                             size_t n, uint64_t now_ns, bool at_once, muster_watch_emit *emit,
-                             void *arg)
+                             size_t n, const struct muster_agent_look *look,
+                             muster_watch_emit *emit, void *arg)
 {
-    struct muster_findings now = {0}, choices = {0};
+    struct muster_findings choices = {0};
     muster_live_peers_take(&job->peers, found, n, &job->who);
     size_t living = alive(job);
     muster_watch_alive(&job->watch, living);
-    bool evaluated = worth_evaluating(job, now_ns) || at_once;
-    if (evaluated) {
-        job->evaluated_ns = now_ns;
-        if (muster_live_run_hangs(job->run, &job->peers, job->hang_ns, &now))
-            muster_watch_update(&job->watch, &now, emit, arg);
-        if (now.n == 0 && job->again_ns < AGAIN_MOST_NS)
-            job->again_ns *= 2;
-        muster_findings_free(&now);
-    }
+    bool evaluated = worth_evaluating(job, look->now_ns) || look->at_once;
+    if (evaluated)
+        find_hangs(job, look->now_ns, emit, arg);
     if (muster_live_policies_scan(&job->policies, job->run, &job->peers, evaluated, &choices))
         muster_watch_update(&job->policies.watch, &choices, emit, arg);
     muster_findings_free(&choices);
-    take_rings(job, now_ns);
-    find_slow(job, now_ns, at_once, emit, arg);
+    take_rings(job, look->now_ns);
+    find_slow(job, look, emit, arg);
     return living;
 }
 

@@ -11,14 +11,14 @@
 #include "segment/segment_reader.h"
 
 enum { JOBS = 256 };
-#define LOOK_NS  MUSTER_NS_PER_S
 #define PROC_NS  (5 * MUSTER_NS_PER_S)  /* the CPU time of muster's threads */
 #define WHOSE_NS (60 * MUSTER_NS_PER_S) /* everything in /proc: threads come later */
 
 struct muster_agent_watch {
     struct muster_agent_watch_options options;
     struct muster_agent_job *job[JOBS];
-    size_t jobs;
+    size_t jobs, turn; /* the one that is looked at first */
+    uint64_t paid_ns;  /* struct muster_agent_look */
     struct muster_agent_foreign foreign;
     uint64_t proc_ns, whose_ns; /* when they were read */
     pthread_t thread;
@@ -72,14 +72,28 @@ static struct muster_agent_job *job_of(struct muster_agent_watch *watch,
     return job;
 }
 
+static struct muster_agent_job *known_job(const struct muster_agent_watch *watch,
+                                          const struct muster_found *found)
+{
+    for (size_t i = 0; i < watch->jobs; i++)
+        if (muster_agent_job_has(watch->job[i], found->path, found->uid))
+            return watch->job[i];
+    return NULL;
+}
+
 /* Whose job each segment is; NULL: nobody's. A living process makes a job where there is none. */
 static void find_jobs(struct muster_agent_watch *watch, const struct muster_found *found, size_t n,
                       struct muster_agent_job **of)
 {
     for (size_t i = 0; i < n; i++) {
         struct muster_seg_identity who;
+        of[i] = known_job(watch, &found[i]);
+        if (of[i])
+            continue;
         if (muster_segment_read_identity(found[i].path, &who, NULL) == 0 && who.run_dir[0])
             of[i] = job_of(watch, &who, &found[i]);
+        else if (watch->options.log)
+            muster_agent_foreign_look(&watch->foreign, &found[i], 1, watch->options.log);
     }
 }
 
@@ -90,6 +104,34 @@ static void count_finding(void *arg, const struct muster_finding *finding)
         ever[finding->kind]++;
 }
 
+static size_t living_of(const struct muster_found *found, size_t n)
+{
+    size_t living = 0;
+    for (size_t k = 0; k < n; k++)
+        living += found[k].alive;
+    return living;
+}
+
+/* What of the processor's share is too little for all goes to those first that got nothing. */
+static void drop_over(struct muster_agent_watch *watch, const size_t *living)
+{
+    size_t kept = 0, turn = SIZE_MAX;
+    for (size_t k = 0; k < watch->jobs && turn == SIZE_MAX; k++) {
+        size_t i = (watch->turn + k) % watch->jobs;
+        turn = living[i] && muster_agent_job_waits(watch->job[i]) ? i : turn;
+    }
+    watch->turn = 0;
+    for (size_t i = 0; i < watch->jobs; i++) {
+        if (living[i] == 0) {
+            muster_agent_job_free(watch->job[i]);
+            continue;
+        }
+        watch->turn = i == turn ? kept : watch->turn;
+        watch->job[kept++] = watch->job[i];
+    }
+    watch->jobs = kept;
+}
+
 static void look_at_jobs(struct muster_agent_watch *watch, const struct muster_found *found,
                          size_t n, bool at_once, uint64_t *ever)
 {
@@ -97,26 +139,21 @@ static void look_at_jobs(struct muster_agent_watch *watch, const struct muster_f
     struct muster_agent_job **of =
         muster_arena_array(&memory, n + 1, sizeof(struct muster_agent_job *));
     struct muster_found *own = muster_arena_array(&memory, n + 1, sizeof *own);
-    size_t kept = 0, living = 0;
+    size_t *living = muster_arena_array(&memory, JOBS, sizeof *living);
     if (!memory.failed)
         find_jobs(watch, found, n, of);
-    for (size_t k = 0; k < n; k++)
-        living += found[k].alive;
-    for (size_t i = 0; !memory.failed && i < watch->jobs; i++) {
-        struct muster_agent_job *job = watch->job[i];
-        size_t mine = 0;
+    for (size_t j = 0; !memory.failed && j < watch->jobs; j++) {
+        size_t i = (watch->turn + j) % watch->jobs, mine = 0;
+        const struct muster_agent_look look = {
+            .now_ns = muster_now_ns(), .at_once = at_once, .paid_ns = &watch->paid_ns};
         for (size_t k = 0; k < n; k++)
-            if (of[k] == job)
+            if (of[k] == watch->job[i])
                 own[mine++] = found[k];
-        muster_agent_job_share(job, living);
-        if (muster_agent_job_look(job, own, mine, muster_now_ns(), at_once, count_finding, ever) >
-            0)
-            watch->job[kept++] = job;
-        else
-            muster_agent_job_free(job);
+        muster_agent_job_share(watch->job[i], living_of(found, n));
+        living[i] = muster_agent_job_look(watch->job[i], own, mine, &look, count_finding, ever);
     }
     if (!memory.failed)
-        watch->jobs = kept;
+        drop_over(watch, living);
     muster_arena_free(&memory);
 }
 
@@ -199,8 +236,6 @@ static void look(struct muster_agent_watch *watch, bool at_once)
     size_t n = watch->options.all ? muster_find_all_segments(watch->options.segment_dir, &found)
                                   : muster_find_segments(watch->options.segment_dir, &found);
     look_at_jobs(watch, found, n, at_once, ever);
-    if (watch->options.log)
-        muster_agent_foreign_look(&watch->foreign, found, n, watch->options.log);
     muster_found_free(found, n);
     publish(watch, ever, muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
 }
@@ -233,7 +268,7 @@ static void *watch_main(void *arg)
         uint64_t now = muster_now_ns();
         if (now >= look_ns) {
             look(watch, false);
-            look_ns = now + LOOK_NS;
+            look_ns = now + MUSTER_AGENT_LOOK_NS;
         }
         due = look_ns;
         for (size_t i = 0; i < watch->jobs; i++) {

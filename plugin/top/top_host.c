@@ -190,7 +190,8 @@ static void look_at(struct muster_top_host *host, struct muster_top_job *job,
         return;
     struct seeing seeing = {host, job};
     muster_agent_job_on_read(job->evaluator, saw, &seeing);
-    job->alive = muster_agent_job_look(job->evaluator, own, n, now, false, ignore, NULL);
+    job->alive = muster_agent_job_look(job->evaluator, own, n,
+                                       &(struct muster_agent_look){.now_ns = now}, ignore, NULL);
     muster_agent_job_on_read(job->evaluator, NULL, NULL);
     if (job->alive)
         job->looked_ns = now;

@@ -25,13 +25,8 @@
 enum {
     FILE_MAX = 1 << 20,
     LINES_A_MINUTE = 10,
-    EVALUATE_SHARE = 1000, /* one part in so many of a processor's time is for evaluating again */
 };
 #define SCAN_NS MUSTER_NS_PER_S
-/* While nothing moves and nothing was found: again after 10 s, then after twice as long each time.
- * What would make a difference moves, and that is seen. */
-#define AGAIN_NS      (10 * MUSTER_NS_PER_S)
-#define AGAIN_MOST_NS (16 * AGAIN_NS)
 /* How long a finding stands before the process ends itself, and how sure it has to be. */
 #define GRACE_NS    (10 * MUSTER_NS_PER_S)
 #define SURE_ENOUGH 0.98 /* more than any finding has that not all ranks are in view for */
@@ -224,8 +219,8 @@ static bool worth_evaluating(struct muster_live *live, uint64_t now_ns)
         muster_live_motions_take(&live->all, live->peers.peer, live->peers.n, &live->own, now_ns);
     bool due = muster_live_motions_due(&live->all, live->hang_ns, live->evaluated_ns,
                                        live->again_ns, now_ns);
-    due |= muster_live_gone_due(&live->peers, live->evaluated_ns, now_ns);
-    due |= muster_watch_gone(&live->watch) > 0 && now_ns - live->evaluated_ns >= live->again_ns;
+    due |= muster_live_gone_due(&live->peers, muster_watch_gone(&live->watch) > 0,
+                                live->evaluated_ns, live->again_ns, now_ns);
     /* A reason to abort is looked at again whenever something moves, and once more at its end. */
     bool doubted = live->abort_at_ns != 0 && (moved || now_ns >= live->abort_at_ns);
     return (due && (live->may_abort || leads(live))) || doubted ||
@@ -282,16 +277,6 @@ static void find_divergence(struct muster_live *live, bool hanging)
     muster_findings_free(&now);
 }
 
-/* How long until the same is evaluated once more: what was found, as often as may be. */
-static uint64_t rest_ns(const struct muster_live *live, bool found, bool fresh, uint64_t cost_ns)
-{
-    uint64_t longer = 2 * live->again_ns < AGAIN_MOST_NS ? 2 * live->again_ns : AGAIN_MOST_NS;
-    uint64_t least = EVALUATE_SHARE * cost_ns;
-    if (found)
-        return AGAIN_NS;
-    return fresh ? (least > AGAIN_NS ? least : AGAIN_NS) : (least > longer ? least : longer);
-}
-
 static void evaluate_hangs(struct muster_live *live, uint64_t now_ns)
 {
     struct muster_findings now = {0};
@@ -301,7 +286,7 @@ static void evaluate_hangs(struct muster_live *live, uint64_t now_ns)
     live->evaluated_ns = now_ns;
     if (muster_live_run_hangs(live->run, &live->peers, live->hang_ns, &now)) {
         cost_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost_ns;
-        live->again_ns = rest_ns(live, now.n > 0, fresh, cost_ns);
+        live->again_ns = muster_live_again_ns(live->again_ns, now.n > 0, fresh, cost_ns);
         weigh_abort(live, &now, now_ns);
         abort_if_due(live, now_ns);
         keep_led(live, &now);
@@ -365,7 +350,7 @@ struct muster_live *muster_live_new(const struct muster_live_options *options)
     }
     live->options = *options;
     live->hang_ns = options->settings->hang_seconds * MUSTER_NS_PER_S;
-    live->again_ns = AGAIN_NS;
+    live->again_ns = MUSTER_LIVE_AGAIN_NS;
     live->fd = -1;
     const struct muster_actions *on = options->settings->on;
     for (unsigned i = 0; i < MUSTER_FINDING_KINDS; i++) {

@@ -5,7 +5,11 @@
 
 #include "base/array.h"
 
-enum { SPARE = 256 }; /* communicators that are gone before their places are given back */
+enum {
+    SPARE = 256,           /* communicators that are gone before their places are given back */
+    EVALUATE_SHARE = 1000, /* one part in so many of a processor's time is for evaluating again */
+};
+#define AGAIN_MOST_NS (16 * MUSTER_LIVE_AGAIN_NS)
 
 static struct muster_live_motion *find(const struct muster_live_motions *motions, uint64_t id)
 {
@@ -111,6 +115,19 @@ bool muster_live_motions_due(const struct muster_live_motions *motions, uint64_t
             return true;
     }
     return false;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+uint64_t muster_live_again_ns(uint64_t again_ns, bool found, bool fresh, uint64_t cost_ns)
+{
+    uint64_t longer = 2 * again_ns < AGAIN_MOST_NS ? 2 * again_ns : AGAIN_MOST_NS;
+    if (found)
+        return MUSTER_LIVE_AGAIN_NS;
+    return larger(EVALUATE_SHARE * cost_ns, fresh ? MUSTER_LIVE_AGAIN_NS : longer);
 }
 
 void muster_live_motions_free(struct muster_live_motions *motions)

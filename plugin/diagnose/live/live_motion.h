@@ -2,6 +2,7 @@
 #ifndef MUSTER_DIAGNOSE_LIVE_LIVE_MOTION_H
 #define MUSTER_DIAGNOSE_LIVE_LIVE_MOTION_H
 
+#include "base/clock.h"
 #include "base/hashmap.h"
 #include "diagnose/live/live_peers.h"
 
@@ -34,6 +35,13 @@ bool muster_live_motions_take(struct muster_live_motions *motions,
  * `evaluated_ns`, or that is `again_ns` ago. */
 bool muster_live_motions_due(const struct muster_live_motions *motions, uint64_t hang_ns,
                              uint64_t evaluated_ns, uint64_t again_ns, uint64_t now_ns);
+
+/* How long until what stands still is evaluated once more. While nothing was found: after 10 s,
+ * then after twice as long each time, as what would make a difference moves, and that is seen; so
+ * seldom that it takes a thousandth of a processor. To begin with: MUSTER_LIVE_AGAIN_NS. `fresh`:
+ * something had not stood still for `hang_ns` the last time; `cost_ns`: of a processor. */
+#define MUSTER_LIVE_AGAIN_NS (10 * MUSTER_NS_PER_S)
+uint64_t muster_live_again_ns(uint64_t again_ns, bool found, bool fresh, uint64_t cost_ns);
 
 void muster_live_motions_free(struct muster_live_motions *motions);
 

@@ -120,8 +120,8 @@ void muster_live_calls_of(const struct muster_segment *segment, unsigned entries
                             comm->end_ns, comm->launches_ended, comm->launches_probed};
         uint64_t calls[] = {comm->calls, comm->call_hash};
         /* A call that is newer than the last end seen may not have come to its launch. */
-        bool idle = comm->launches > 0 && comm->launches_ended >= comm->launches &&
-                    comm->ended_ns >= comm->called_ns;
+        bool idle = comm->launches_ended >= comm->launches && comm->ended_ns >= comm->called_ns &&
+                    (comm->launches > 0 || comm->called_ns == 0);
         peer->comm[peer->comms++] = (struct muster_live_calls){
             .id = comm->id,
             .mark = muster_hash(MUSTER_HASH_SEED, facts, sizeof facts),
@@ -250,9 +250,10 @@ void muster_live_peers_scan(struct muster_live_peers *peers, const char *dir,
     muster_found_free(found, n);
 }
 
-bool muster_live_gone_due(struct muster_live_peers *peers, uint64_t evaluated_ns, uint64_t now_ns)
+bool muster_live_gone_due(struct muster_live_peers *peers, bool named, uint64_t evaluated_ns,
+                          uint64_t again_ns, uint64_t now_ns)
 {
-    bool lives = false, due = false;
+    bool again = named && now_ns - evaluated_ns >= again_ns, lives = false, due = false;
     for (size_t i = 0; i < peers->n; i++) {
         struct muster_live_peer *peer = &peers->peer[i];
         lives |= peer->alive;
@@ -260,7 +261,7 @@ bool muster_live_gone_due(struct muster_live_peers *peers, uint64_t evaluated_ns
         due |= peer->exit_state != MUSTER_EXIT_FINALIZED &&
                muster_hang_gone_due(peer->gone_ns, evaluated_ns, now_ns);
     }
-    return lives && due;
+    return again || (lives && due);
 }
 
 void muster_live_peers_free(struct muster_live_peers *peers)

@@ -39,7 +39,7 @@ struct muster_live_peer {
         uint64_t id;
         uint64_t mark;     /* changes with every call, end and finalize */
         uint64_t calls;    /* hash of what was called, in order */
-        bool idle;         /* all that was called is known to have ended */
+        bool idle;         /* all that was called, if anything, is known to have ended */
         uint64_t moved_ns; /* its newest call, or end that was seen; monotonic, 0: none */
     } comm[MUSTER_SEG_COMMS];
     unsigned comms;
@@ -82,9 +82,11 @@ void muster_live_calls_of(const struct muster_segment *segment, unsigned entries
  * price of eight bytes. */
 bool muster_live_is_awake(const char *path);
 
-/* Whether a process has been gone for long enough to be told of while others live, and had not been
- * at `evaluated_ns`. For each look: it notes who is gone. */
-bool muster_live_gone_due(struct muster_live_peers *peers, uint64_t evaluated_ns, uint64_t now_ns);
+/* Whether to look at who is gone: a process has been for long enough to be told of while others
+ * live, and had not been at `evaluated_ns`; or one is `named` and that look is `again_ns` ago. For
+ * each look: it notes who is gone. */
+bool muster_live_gone_due(struct muster_live_peers *peers, bool named, uint64_t evaluated_ns,
+                          uint64_t again_ns, uint64_t now_ns);
 /* Whether two that are alive use one GPU; who, the first such pair. */
 bool muster_live_share_gpu(const struct muster_live_peers *peers,
                            const struct muster_live_peer *who[2]);
