@@ -55,7 +55,7 @@ static struct muster_findings diagnose(const struct hang_case *hang, const struc
         };
     }
     if (!sight || !run.process || muster_view_of_run(&run, &view, NULL) != 0 ||
-        !muster_hang_find(&view, (uint64_t)(HANG_THRESHOLD_S * 1e9), &findings)) {
+        !muster_hang_find(&view, (uint64_t)(HANG_THRESHOLD_S * 1e9), false, &findings)) {
         exit(2);
     }
     muster_view_free(&view);

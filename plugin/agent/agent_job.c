@@ -23,6 +23,7 @@ struct muster_agent_job {
     uint32_t uid;
     uint64_t hang_ns, evaluated_ns, again_ns;
     uint64_t take_ns; /* when the rings are due */
+    size_t living;
     struct muster_live_peers peers;
     struct muster_live_policies policies;
     struct muster_live_run *run;
@@ -232,17 +233,19 @@ static void find_slow(struct muster_agent_job *job, const struct muster_agent_lo
 
 /* ---- hangs ---- */
 
-/* Whether a communicator has stood still for long enough, a process been gone for long enough, or
- * one that hung moves. */
-static bool worth_evaluating(struct muster_agent_job *job, uint64_t now_ns)
+/* Whether a communicator has stood still for long enough, a process been gone for long enough, all
+ * are gone, or one that hung moves. */
+static bool worth_evaluating(struct muster_agent_job *job, size_t living, uint64_t now_ns)
 {
+    bool ended = living == 0 && job->living > 0;
     bool moved =
         muster_live_motions_take(&job->motions, job->peers.peer, job->peers.n, NULL, now_ns);
     bool due = muster_live_motions_due(&job->motions, job->hang_ns, job->evaluated_ns,
                                        job->again_ns, now_ns);
     due |= muster_live_gone_due(&job->peers, muster_watch_gone(&job->watch) > 0, job->evaluated_ns,
                                 job->again_ns, now_ns);
-    return due || (moved && muster_watch_hanging(&job->watch) > 0);
+    job->living = living;
+    return due || ended || (moved && muster_watch_hanging(&job->watch) > 0);
 }
 
 static void find_hangs(struct muster_agent_job *job, uint64_t now_ns, muster_watch_emit *emit,
@@ -253,7 +256,7 @@ static void find_hangs(struct muster_agent_job *job, uint64_t now_ns, muster_wat
     bool fresh =
         muster_live_motions_due(&job->motions, job->hang_ns, job->evaluated_ns, UINT64_MAX, now_ns);
     job->evaluated_ns = now_ns;
-    if (muster_live_run_hangs(job->run, &job->peers, job->hang_ns, &now))
+    if (muster_live_run_hangs(job->run, &job->peers, job->hang_ns, job->living == 0, &now))
         muster_watch_update(&job->watch, &now, emit, arg);
     cost_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost_ns;
     job->again_ns = muster_live_again_ns(job->again_ns, now.n > 0, fresh, cost_ns);
@@ -278,7 +281,7 @@ size_t muster_agent_job_look(struct muster_agent_job *job, const struct muster_f
     muster_live_peers_take(&job->peers, found, n, &job->who);
     size_t living = alive(job);
     muster_watch_alive(&job->watch, living);
-    bool evaluated = worth_evaluating(job, look->now_ns) || look->at_once;
+    bool evaluated = worth_evaluating(job, living, look->now_ns) || look->at_once;
     if (evaluated)
         find_hangs(job, look->now_ns, emit, arg);
     if (muster_live_policies_scan(&job->policies, job->run, &job->peers, evaluated, &choices))

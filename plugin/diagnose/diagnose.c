@@ -92,7 +92,7 @@ static bool any_late(const struct muster_findings *findings)
 static int find_hangs(const struct search *in, struct muster_findings *findings,
                       struct muster_err *err)
 {
-    return muster_hang_find(in->view, in->hang_ns, findings)
+    return muster_hang_find(in->view, in->hang_ns, false, findings)
                ? 0
                : muster_fail_memory(err, "the findings");
 }

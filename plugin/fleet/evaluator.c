@@ -15,12 +15,15 @@ enum {
     HEARD_PERCENT = 90,
     NEAR_FROM = 2048, /* below, a look at all of them takes less than a second */
 };
-#define SLOW_NS       (500 * MUSTER_NS_PER_MS) /* at most so often */
-#define NEAR_NS       (250 * MUSTER_NS_PER_MS) /* between two looks at who has just shown */
-#define NEAR_CALM_NS  MUSTER_NS_PER_S
-#define ALONE_NS      (6 * MUSTER_NS_PER_S)  /* so long a look at all waits for them */
-#define LATEST_NS     (10 * MUSTER_NS_PER_S) /* of what is held: so much, and up to twice that */
-#define HANG_NS       MUSTER_NS_PER_S
+#define SLOW_NS      (500 * MUSTER_NS_PER_MS) /* at most so often */
+#define NEAR_NS      (250 * MUSTER_NS_PER_MS) /* between two looks at who has just shown */
+#define NEAR_CALM_NS MUSTER_NS_PER_S
+#define ALONE_NS     (6 * MUSTER_NS_PER_S)  /* so long a look at all waits for them */
+#define LATEST_NS    (10 * MUSTER_NS_PER_S) /* of what is held: so much, and up to twice that */
+#define HANG_NS      MUSTER_NS_PER_S
+#define ENDED_NS                                                                                   \
+    (2 * MUSTER_NS_PER_S)                    /* until all of a job that is over is told; less than \
+                                                hosts are heard for after their last message */
 #define AGAIN_NS      (10 * MUSTER_NS_PER_S) /* while nothing moves and it is no hang; doubles */
 #define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
 
@@ -371,17 +374,22 @@ static bool mark_all(struct muster_evaluator *evaluator, const struct muster_joi
     return whole;
 }
 
-/* Somebody has just been gone for long enough, or is reported as gone. */
-static bool gone_due(const struct muster_evaluator *evaluator, uint64_t now_ns)
+/* Somebody has just been gone for long enough, or all have, or somebody is reported as gone. */
+static bool gone_due(const struct muster_evaluator *evaluator, size_t living, uint64_t now_ns)
 {
+    uint64_t ended_ns = evaluator->gone_ns + ENDED_NS;
+    if (living == 0 && evaluator->gone_ns && now_ns >= ended_ns &&
+        evaluator->evaluated_ns < ended_ns)
+        return true;
     return muster_hang_gone_due(evaluator->gone_ns, evaluator->evaluated_ns, now_ns) ||
            (muster_watch_gone(&evaluator->hangs) > 0 &&
             now_ns - evaluator->evaluated_ns >= AGAIN_NS);
 }
 
-static bool worth_evaluating(const struct muster_evaluator *evaluator, uint64_t now_ns, bool moved)
+static bool worth_evaluating(const struct muster_evaluator *evaluator, size_t living,
+                             uint64_t now_ns, bool moved)
 {
-    if (gone_due(evaluator, now_ns))
+    if (gone_due(evaluator, living, now_ns))
         return true;
     for (size_t i = 0; i < evaluator->standings; i++) {
         uint64_t due = evaluator->standing[i].since_ns + evaluator->hang_ns;
@@ -438,7 +446,9 @@ static bool evaluate_hangs(struct muster_evaluator *evaluator, struct muster_joi
         return false;
     bool whole = muster_view_of_run_aligned(&run, &view, NULL) == 0;
     if (whole) {
-        whole = muster_hang_find(&view, evaluator->hang_ns, &now) && keep_heard(evaluator, &now);
+        bool over = muster_join_coverage(join, now_ns).living == 0;
+        whole =
+            muster_hang_find(&view, evaluator->hang_ns, over, &now) && keep_heard(evaluator, &now);
         muster_view_free(&view);
     }
     if (whole)
@@ -458,10 +468,11 @@ static bool look_hangs(struct muster_evaluator *evaluator, struct muster_join *j
     if (now_ns < evaluator->hang_due_ns)
         return true;
     uint64_t begin = spent_ns();
-    muster_watch_alive(&evaluator->hangs, muster_join_coverage(join, now_ns).living);
+    size_t living = muster_join_coverage(join, now_ns).living;
+    muster_watch_alive(&evaluator->hangs, living);
     bool whole = mark_all(evaluator, join, now_ns, &moved);
     evaluator->again_ns = moved ? AGAIN_NS : evaluator->again_ns;
-    if (whole && worth_evaluating(evaluator, now_ns, moved)) {
+    if (whole && worth_evaluating(evaluator, living, now_ns, moved)) {
         evaluator->evaluated_ns = now_ns;
         whole = evaluate_hangs(evaluator, join, now_ns, emit, arg);
     }

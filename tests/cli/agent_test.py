@@ -7,6 +7,7 @@ import http.client
 import os
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -64,10 +65,10 @@ class Agent(clean.CleanCase):
         self.started.append(process)
         return process
 
-    def replay(self, name="late-gpu", recordings=RECORDINGS, **options):
+    def replay(self, name="late-gpu", recordings=RECORDINGS, run="muster-4711.0", **options):
         """A job of four ranks that stays."""
         return self.start("replay", os.path.join(recordings, name), "--hold", "600", "--speed", "max",
-                          "--out", os.path.join(self.out, "muster-4711.0"), **options)
+                          "--out", os.path.join(self.out, run), **options)
 
     def replay_as_somebody_else(self, name="late-gpu"):
         """The build folder may be closed to others: they get copies."""
@@ -156,6 +157,29 @@ class Agent(clean.CleanCase):
         gone = self.scrape()  # the very next one
         self.assertFalse([key for key in gone if dict(key[1]).get("run")])
         self.assertEqual(self.of(gone, "muster_findings_total"), {(("finding", "late_rank"),): 1})
+
+    def waiting_ranks(self, run):
+        """Processes of four ranks, of which rank 1 has not called what the others wait in."""
+        job = self.replay("hang-absent", run=run)
+        self.until(lambda series: len(self.of(series, "muster_operations_total")) == 4, "the job is seen")
+        self.until(lambda series: sum(self.of(series, "muster_inflight_operations").values()) >= 3, "they wait")
+        return [int(rank) for rank in subprocess.run(["pgrep", "-P", str(job.pid)], capture_output=True,
+                                                          text=True).stdout.split()]
+
+    def test_who_was_killed_before_the_others_ended_for_it(self):
+        """Counted; not in a job that is cancelled as a whole."""
+        self.environment["MUSTER_HANG_SECONDS"] = "600"
+        self.serve()
+        for rank in self.waiting_ranks("muster-1.0"):
+            os.kill(rank, signal.SIGTERM)
+        self.until(lambda series: not self.of(series, "muster_ranks_observed"), "the job is over")
+        ranks = self.waiting_ranks("muster-2.0")
+        os.kill(ranks[1], signal.SIGKILL)
+        time.sleep(1.5)
+        for rank in (ranks[0], *ranks[2:]):
+            os.kill(rank, signal.SIGABRT)
+        found = self.until(lambda series: self.of(series, "muster_findings_total"), "it is counted")
+        self.assertEqual(found, {(("finding", "hang_dead"),): 1})
 
     def judged_alone(self, seconds):
         """What the first scrape after a job of about so long shows that nobody scraped."""

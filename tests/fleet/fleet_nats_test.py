@@ -246,6 +246,36 @@ class Fleet(unittest.TestCase):
             self.assertEqual(at.told("worker")[:1], [("hang_dead", "1")])
             self.assertEqual({rank for _, rank in at.told("worker")}, {"1"})
 
+    def test_a_rank_that_is_killed_and_the_others_end_for_it(self):
+        """The others abort 1.5 s later. Not named: a job that is cancelled as a whole, whose ranks waited in the same
+        place; one whose ranks leave one after the other when all is done."""
+        with site() as at:
+            at.environment["MUSTER_HANG_SECONDS"] = "600"
+            for host in HOSTS:
+                at.agent(host)
+            at.worker("worker")
+            job = {}
+            for run, recording in (("muster-30", "hang-absent"), ("muster-31", "clean"), ("muster-32", "hang-absent")):
+                played = at.play(recording, run, 600)
+                at.until(lambda: "4 of 4 ranks" in at.diagnose(run).stdout, "the job is heard")
+                job[run] = [int(rank) for one in played for rank in subprocess.run(
+                    ["pgrep", "-P", str(one.pid)], capture_output=True, text=True).stdout.split()]
+            time.sleep(2)  # what was called last has been told
+            for rank in job["muster-30"]:
+                os.kill(rank, signal.SIGTERM)
+            for rank in job["muster-31"]:
+                os.kill(rank, signal.SIGKILL)
+                time.sleep(1.2)
+            begin = time.monotonic()
+            os.kill(job["muster-32"][1], signal.SIGKILL)
+            time.sleep(1.5)
+            for rank in (0, 2, 3):
+                os.kill(job["muster-32"][rank], signal.SIGABRT)
+            at.until(lambda: at.told("worker"), "the worker names it")
+            print(f"the worker named who was killed first after {time.monotonic() - begin:.1f} s")
+            self.assertEqual(at.told("worker"), [("hang_dead", "1")])
+            self.assertRegex(at.log("worker"), "muster-32.*hang_dead: rank 1 .* and never entered")
+
     def test_two_real_ranks(self):
         """Two jobs of two H200 ranks on two hosts, 150 to 210 operations a second: the one that is late by 6 ms of a
         step of 16 is named while it is recorded, the other job has nobody who is."""

@@ -131,7 +131,17 @@ static bool emit(const struct muster_hang_cases *cases, struct muster_findings *
     return true;
 }
 
-bool muster_hang_find(const struct muster_view *view, uint64_t threshold_ns,
+/* Why it stands still; or, of a job that is over and hung in nothing, who went first. */
+static bool find(struct muster_hang_cases *cases, struct muster_hang_state *state, bool first)
+{
+    for (size_t c = 0; c < state->comms; c++)
+        prepare(&state->comm[c]);
+    bool whole = evaluate(cases, state) && muster_hang_causes(cases, state) &&
+                 muster_hang_evaluate_gone(cases, state);
+    return whole && (!first || cases->n > 0 || muster_hang_evaluate_first(cases, state));
+}
+
+bool muster_hang_find(const struct muster_view *view, uint64_t threshold_ns, bool first,
                       struct muster_findings *findings)
 {
     struct muster_arena arena = {0};
@@ -139,10 +149,7 @@ bool muster_hang_find(const struct muster_view *view, uint64_t threshold_ns,
         .arena = &arena, .threshold_ns = threshold_ns, .not_observable = &findings->not_observable};
     struct muster_hang_state state;
     muster_hang_state_of(view, &arena, &state);
-    for (size_t c = 0; !arena.failed && c < state.comms; c++)
-        prepare(&state.comm[c]);
-    bool whole = !arena.failed && evaluate(&cases, &state) && muster_hang_causes(&cases, &state) &&
-                 muster_hang_evaluate_gone(&cases, &state) && emit(&cases, findings);
+    bool whole = !arena.failed && find(&cases, &state, first) && emit(&cases, findings);
     muster_findings_name(findings, view);
     muster_arena_free(&arena);
     free(cases.at);

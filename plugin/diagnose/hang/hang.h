@@ -8,6 +8,10 @@
  * waited for as long as the threshold, as hang_dead with or without an operation; not where most
  * are gone, and of one that left by exit() only where others called what it never will.
  *
+ * Of a job that is gone as a whole, and hung in nothing, the one that was killed a second or more
+ * before all others can be named, as hang_dead, where they waited for it. Who asks is somebody that
+ * looked on while it lived: of a recording the report tells who called less.
+ *
  * Times are each rank's own CLOCK_MONOTONIC; ranks of several hosts are compared on the clock of
  * the day, and only to seconds.
  */
@@ -27,9 +31,10 @@ enum { MUSTER_HANG_GONE_S = 3 };
  * can have, and once a second for a while after that, as their heartbeats may be older. */
 bool muster_hang_gone_due(uint64_t gone_ns, uint64_t evaluated_ns, uint64_t now_ns);
 
-/* Appends a finding for every hang that lasted `threshold_ns`. The view is one of a run: what was
- * fed by hand has no processes, and no hang is found in it. False: no memory. */
-bool muster_hang_find(const struct muster_view *view, uint64_t threshold_ns,
+/* Appends a finding for every hang that lasted `threshold_ns`; `first`: or for who went first of a
+ * job that is over. The view is one of a run: what was fed by hand has no processes, and no hang is
+ * found in it. False: no memory. */
+bool muster_hang_find(const struct muster_view *view, uint64_t threshold_ns, bool first,
                       struct muster_findings *findings);
 
 #endif

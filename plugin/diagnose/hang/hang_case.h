@@ -127,6 +127,10 @@ bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_stat
  * False: no memory. */
 bool muster_hang_evaluate_gone(struct muster_hang_cases *cases, struct muster_hang_state *view);
 
+/* Where that adds nothing: who was killed before all others of a job that is over. False: no
+ * memory. */
+bool muster_hang_evaluate_first(struct muster_hang_cases *cases, struct muster_hang_state *view);
+
 /* Evidence lines. */
 void muster_hang_describe_calls(struct muster_hang_case *hang,
                                 const struct muster_hang_member *member, uint64_t number);

@@ -284,7 +284,7 @@ static void evaluate_hangs(struct muster_live *live, uint64_t now_ns)
     bool fresh =
         muster_live_motions_due(&live->all, live->hang_ns, live->evaluated_ns, UINT64_MAX, now_ns);
     live->evaluated_ns = now_ns;
-    if (muster_live_run_hangs(live->run, &live->peers, live->hang_ns, &now)) {
+    if (muster_live_run_hangs(live->run, &live->peers, live->hang_ns, false, &now)) {
         cost_ns = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost_ns;
         live->again_ns = muster_live_again_ns(live->again_ns, now.n > 0, fresh, cost_ns);
         weigh_abort(live, &now, now_ns);

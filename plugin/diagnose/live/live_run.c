@@ -172,13 +172,13 @@ void muster_live_run_end_standing(struct muster_live_run *live)
 }
 
 bool muster_live_run_hangs(struct muster_live_run *live, const struct muster_live_peers *peers,
-                           uint64_t hang_ns, struct muster_findings *findings)
+                           uint64_t hang_ns, bool first, struct muster_findings *findings)
 {
     struct muster_view view;
     const struct muster_run *run = muster_live_run_standing(live, peers, false);
     bool whole = run && muster_view_of_run_aligned(run, &view, NULL) == 0;
     if (whole) {
-        whole = muster_hang_find(&view, hang_ns, findings);
+        whole = muster_hang_find(&view, hang_ns, first, findings);
         muster_view_free(&view);
     }
     if (run)

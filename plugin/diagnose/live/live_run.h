@@ -39,8 +39,9 @@ const struct muster_run *muster_live_run_standing(struct muster_live_run *live,
                                                   bool living);
 void muster_live_run_end_standing(struct muster_live_run *live);
 
-/* Adds to zeroed findings what hangs in it. False: no memory. */
+/* Adds to zeroed findings what hangs in it, or, of a job that is over, who went `first`. False: no
+ * memory. */
 bool muster_live_run_hangs(struct muster_live_run *live, const struct muster_live_peers *peers,
-                           uint64_t hang_ns, struct muster_findings *findings);
+                           uint64_t hang_ns, bool first, struct muster_findings *findings);
 
 #endif

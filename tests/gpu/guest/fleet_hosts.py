@@ -29,6 +29,7 @@ WANTED = {"clean": None, "host": ("late_rank", "1"), "gpu": ("late_rank", "1"),
           "link": ("slow_transfer", None), "absent": ("hang_absent", "1"), "killed": ("hang_dead", "1")}
 ROW = "%-7s %-46s %8s  %s"
 CLEAN_S, SETTLE_S, START_S = 5, 12, 60
+ENDED_S = {"killed": 10}  # after all ranks are gone; of others 2: who went first is named some seconds later
 
 
 class TwoHosts(nats_site.Site):
@@ -148,7 +149,7 @@ def play(options, case):
             if told(site) and first is None:
                 first = time.time() - since
             if all(process.poll() is not None for process in job):
-                end = min(end, time.time() + 2)
+                end = min(end, time.time() + ENDED_S.get(case, 2))
             time.sleep(0.05)
         if options.out:
             keep(site, os.path.join(options.out, "fleet-" + case), case)

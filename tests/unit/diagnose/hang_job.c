@@ -214,13 +214,25 @@ struct muster_whereabouts job_whereabouts(const struct job *job)
 
 static void take_findings(void *arg, const struct muster_view *view)
 {
-    assert_true(muster_hang_find(view, 10ull * SECOND, arg));
+    assert_true(muster_hang_find(view, 10ull * SECOND, false, arg));
+}
+
+static void take_first(void *arg, const struct muster_view *view)
+{
+    assert_true(muster_hang_find(view, 10ull * SECOND, true, arg));
 }
 
 struct muster_findings job_findings(const struct job *job)
 {
     struct muster_findings findings = {0};
     job_with_view(job, take_findings, &findings);
+    return findings;
+}
+
+struct muster_findings job_first(const struct job *job)
+{
+    struct muster_findings findings = {0};
+    job_with_view(job, take_first, &findings);
     return findings;
 }
 

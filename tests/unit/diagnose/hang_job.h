@@ -47,6 +47,8 @@ void job_with_view(const struct job *job, void (*take)(void *arg, const struct m
 struct muster_whereabouts job_whereabouts(const struct job *job);
 /* Threshold of 10 s. The caller frees. */
 struct muster_findings job_findings(const struct job *job);
+/* The same of a job that is over, and who went first. */
+struct muster_findings job_first(const struct job *job);
 /* Exactly one finding, of this kind, which names exactly this rank (-1: none). */
 void job_expect(const struct job *job, enum muster_finding_kind kind, int32_t rank);
 void job_expect_none(const struct job *job);
