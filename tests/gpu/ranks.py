@@ -8,10 +8,13 @@ import sys
 import time
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def hold_port():
+    """(socket, port): nobody else is given that port, or binds it, while the socket is open, but who lets others use
+    its address (SO_REUSEADDR) may listen there, as torch's store does. Ranks come to it seconds later."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held, held.getsockname()[1]
 
 
 @functools.lru_cache
@@ -61,12 +64,15 @@ def environment_of(rank, n, port, changes):
 def run(arguments, n, environment, timeout_s):
     """Runs `python3 ARGUMENTS` n times with RANK and so on; NAME=None in environment unsets. Returns
     rank 0's standard output; raises RuntimeError with the last words of those that failed."""
-    port, ranks = free_port(), []
-    for rank in range(n):
-        ranks.append(subprocess.Popen([sys.executable, *arguments], text=True,
-                                      env=environment_of(rank, n, port, environment),
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                      start_new_session=True))
+    held, port = hold_port()
+    with held:
+        return _run(arguments, [environment_of(rank, n, port, environment) for rank in range(n)], timeout_s)
+
+
+def _run(arguments, environments, timeout_s):
+    ranks = [subprocess.Popen([sys.executable, *arguments], text=True, env=environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+             for environment in environments]
     end, out, bad = time.monotonic() + timeout_s, [], []
     for rank, process in enumerate(ranks):
         try:

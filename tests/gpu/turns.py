@@ -62,12 +62,13 @@ class Stage:
     def __init__(self, limit_s, clock=time.monotonic):
         """limit_s: for any answer, and for the end."""
         self.limit_s, self.clock = limit_s, clock
-        self.jobs = {}
+        self.jobs, self.ports = {}, contextlib.ExitStack()
         self.outputs = selectors.DefaultSelector()
 
     def start(self, case, command, n, changes):
         """n ranks of a job called `case`; changes: to the environment, see ranks.py."""
-        job, port = self.jobs.setdefault(case, []), ranks.free_port()
+        job, (held, port) = self.jobs.setdefault(case, []), ranks.hold_port()
+        self.ports.enter_context(held)
         for number in range(n):
             rank = Rank(case, number, command, ranks.environment_of(number, n, port, changes))
             job.append(rank)
@@ -164,5 +165,6 @@ class Stage:
                 for file in (rank.process.stdin, rank.process.stdout, rank.log):
                     file.close()
             self.outputs.close()
+            self.ports.close()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

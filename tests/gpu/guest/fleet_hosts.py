@@ -93,7 +93,8 @@ class TwoHosts(nats_site.Site):
     def job(self, options, case):
         """A rank on each host."""
         side, ms = (case, options.ms) if case in ("host", "gpu", "absent", "killed") else ("host", 0)
-        port = ranks.free_port()
+        held, port = ranks.hold_port()
+        held.close()  # the ranks are in namespaces of their own, where nobody else takes one
         for rank, host in enumerate(nats_site.HOSTS):
             self.start(self.muster, "run", "--no-report", "--quiet", "--timing", "auto", "--dir",
                        os.path.join(self.folder, "job-" + case), "--", sys.executable, "-B",

@@ -1,12 +1,15 @@
-"""late_jobs.py without GPUs: what is right of a cell."""
+"""late_jobs.py without GPUs: what is right of a cell, and that jobs which overlap do not meet."""
 import os
+import socket
 import sys
+import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import late_jobs  # noqa: E402
+import ranks  # noqa: E402
 
 CLEAN, LATE = {"ms": 0.0, "rank": 1, "live": True}, {"ms": 5.0, "rank": 1, "live": True}
 
@@ -41,6 +44,37 @@ class Evaluate(unittest.TestCase):
         for cost, wrong in ((0.4, 0), (0.6, 0), (0.3, 1), (0.7, 1)):
             found = [finding([1], cost)]
             self.assertEqual(len(late_jobs.evaluate(LATE, own(20, 25), found, found)), wrong)
+
+
+# What a rank finds long after its launcher chose: another job asks for this very port, then the store listens.
+COMES_LATE = """
+import os, socket
+address = "127.0.0.1", int(os.environ["MASTER_PORT"])
+def bind(reuse):
+    with socket.socket() as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+        try:
+            own.bind(address)
+            own.listen()
+        except OSError as error:
+            return os.strerror(error.errno)
+    return "listens"
+print(bind(False), "|", bind(True))
+"""
+
+
+class Ports(unittest.TestCase):
+    def test_no_other_job_is_given_a_port_before_its_ranks_listen_there(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+            script.write(COMES_LATE)
+            script.flush()
+            self.assertEqual(ranks.run([script.name], 1, {}, 60), "Address already in use | listens\n")
+
+    def test_it_is_free_once_the_job_is_over(self):
+        held, port = ranks.hold_port()
+        held.close()
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", port))
 
 
 if __name__ == "__main__":
