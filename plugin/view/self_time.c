@@ -9,54 +9,26 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "view/call_order.h"
 #include "view/view_internal.h"
 
-/* Of struct muster_keyed, `value` an operation. */
-enum { OPENS, CLOSES }; /* a hole in its stream's numbers begins after, ended before it */
-
-static bool is_after_hole(const struct muster_view_op *op)
-{
-    uint64_t next = (uint64_t)op[-1].number + 1;
-    return op->number > next || op->number == MUSTER_VIEW_NO_NUMBER;
-}
-
-/* The operations of one GPU, member by member. */
-static size_t collect(const struct muster_view *view, const uint32_t *members, size_t n,
-                      struct muster_keyed *item)
-{
-    size_t items = 0;
-    for (size_t m = 0; m < n; m++) {
-        const struct muster_view_member *member = &view->member[members[m]];
-        for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
-            const struct muster_view_op *op = &view->op[i];
-            bool first = i == member->first_op || !muster_view_same_stream(op - 1, op);
-            bool hole = first ? op->number > 0 : is_after_hole(op);
-            if (hole && !first && items)
-                item[items - 1].mark[OPENS] = 1;
-            /* Without the one before there is nothing that opened it: only this one suffers. */
-            uint8_t closes = !hole ? 0 : first ? 2 : 1;
-            item[items++] = (struct muster_keyed){op->enqueue_ns, i, {[CLOSES] = closes}};
-        }
-    }
-    return items;
-}
+enum { UNKNOWN }; /* mark of struct muster_keyed: what ran before it */
 
 /* In the order of the calls: whether what ran before is known. Leaves those with GPU times, keyed
- * by begin; `closes` means that it is not known. */
+ * by begin. */
 static size_t keep_timed(const struct muster_view *view, struct muster_keyed *item, size_t n)
 {
     size_t kept = 0;
-    int32_t holes = 0;
+    struct muster_call_holes holes = {.fewest_sends = 1};
     bool known = false;
     for (size_t i = 0; i < n; i++) {
         struct muster_keyed own = item[i];
         const struct muster_view_op *op = &view->op[own.value];
-        bool unknown = !known || holes > 0 || own.mark[CLOSES];
-        holes += own.mark[OPENS] - (own.mark[CLOSES] == 1);
+        bool missing = muster_calls_missing(&holes, &own), unknown = !known || missing;
         bool timed = muster_source_is_gpu(op->source);
         known = timed || (known && muster_view_to_itself(view, op));
         if (timed)
-            item[kept++] = (struct muster_keyed){op->begin_ns, own.value, {[CLOSES] = unknown}};
+            item[kept++] = (struct muster_keyed){op->begin_ns, own.value, {[UNKNOWN] = unknown}};
     }
     return kept;
 }
@@ -68,7 +40,7 @@ static void set_self(struct muster_view *view, struct muster_view_gpu *gpu,
     for (uint32_t i = 0; i < gpu->ordered; i++) {
         struct muster_view_op *op = &view->op[item[i].value];
         gpu->order[i] = item[i].value;
-        op->self_known = !item[i].mark[CLOSES] && end > 0;
+        op->self_known = !item[i].mark[UNKNOWN] && end > 0;
         end = op->end_ns > end ? op->end_ns : end;
     }
 }
@@ -86,7 +58,7 @@ static int one_gpu(struct muster_view *view, struct muster_view_gpu *gpu, const 
                    size_t n, struct muster_keyed *room)
 {
     size_t ops = ops_of(view, members, n);
-    size_t items = collect(view, members, n, room);
+    size_t items = muster_calls_collect(view, members, n, room);
     struct muster_keyed *item = muster_sort_keyed(room, room + ops, items);
     items = keep_timed(view, item, items);
     item = muster_sort_keyed(item, item == room ? room + ops : room, items);

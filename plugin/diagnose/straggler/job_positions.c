@@ -87,11 +87,18 @@ static uint64_t hash_calls(const uint64_t *last)
     return hash;
 }
 
+static void forget_last(struct muster_positions *positions)
+{
+    memset(positions->last, 0, sizeof positions->last);
+    positions->last_hash = 0;
+    positions->row = 0;
+}
+
 void muster_positions_next_gpu(struct muster_positions *positions)
 {
     positions->calls = 0;
-    memset(positions->last, 0, sizeof positions->last);
-    positions->last_hash = 0;
+    forget_last(positions);
+    positions->row = MUSTER_LAST_CALLS;
     memset(positions->call_met, 0, sizeof positions->call_met);
     memset(positions->place_met, 0, sizeof positions->place_met);
     clear(&positions->hashes);
@@ -105,9 +112,13 @@ static void note_last(struct muster_positions *positions, uint64_t newest)
     last[MUSTER_LAST_CALLS - 1] = newest;
 }
 
+/* A row of calls that is no row of the program's, as some are missing in it, tells no step: these
+ * are alike wherever a window was not timed, and rarer than any other. */
 void muster_positions_add(struct muster_positions *positions, const struct muster_view_op *op,
-                          uint32_t unit)
+                          uint32_t unit, bool missing)
 {
+    if (missing)
+        forget_last(positions);
     uint64_t before = positions->last_hash, what = (uint64_t)op->member << 20 | op->class;
     struct muster_call_met *met =
         &positions->call_met[(before ^ what * 0x9e3779b97f4a7c15ull >> 40) % MUSTER_CALLS_MET];
@@ -120,9 +131,10 @@ void muster_positions_add(struct muster_positions *positions, const struct muste
         met->number = number_of(&positions->hashes, met->hash) + 1;
     }
     positions->last_hash = met->hash;
-    positions->hashes.count[met->number - 1]++;
+    positions->row += positions->row < MUSTER_LAST_CALLS;
+    positions->hashes.count[met->number - 1] += positions->row == MUSTER_LAST_CALLS;
     positions->call[positions->calls++] =
-        (struct muster_call){(met->number - 1) & (UINT32_MAX >> 1), 0, unit};
+        (struct muster_call){(met->number - 1) & (UINT32_MAX >> 2), 0, missing, unit};
 }
 
 /* ---- the step ---- */
@@ -205,8 +217,8 @@ static uint32_t find_period(const struct muster_positions *positions)
     return period;
 }
 
-/* Calls from mark to mark, at most: the length of a step. `shorter`: how many gaps between marks
- * are shorter than `than`. */
+/* Calls from mark to mark, at most: the length of a step; 0: nowhere all of one are known.
+ * `shorter`: how many gaps between marks are shorter than `than`. */
 static uint64_t step_calls(const struct muster_positions *positions, uint64_t than,
                            uint64_t *shorter)
 {
@@ -215,6 +227,7 @@ static uint64_t step_calls(const struct muster_positions *positions, uint64_t th
     *shorter = 0;
     for (size_t i = 0; i < positions->calls; i++) {
         bool is = positions->call[i].mark;
+        met &= !positions->call[i].torn;
         most = is && met && since > most ? since : most;
         *shorter += is && met && since < than;
         since = is ? 1 : since + 1;
@@ -232,6 +245,14 @@ static bool is_uneven(const struct muster_positions *positions, uint64_t marks)
     return UNEVEN * shorter > marks;
 }
 
+/* The newest call up to `i` before which some are missing; 0: none are. */
+static size_t torn_before(const struct muster_positions *positions, size_t i)
+{
+    while (i > 0 && !positions->call[i].torn)
+        i--;
+    return i;
+}
+
 /* Where the last calls are the same several times in a step, longer rows of calls tell one of these
  * places: of twice as many calls, and so on, as long as they are met more rarely. Marks it; returns
  * how often it is met. */
@@ -242,11 +263,14 @@ static uint64_t mark_longer(struct muster_positions *positions, uint64_t marks)
     for (size_t i = 0; i < positions->calls; i++)
         longer[i] = positions->hashes.hash[positions->call[i].hash];
     for (size_t n = MUSTER_LAST_CALLS; n < LONGEST_ROW; n *= 2) {
+        size_t from = positions->calls;
         clear(counts);
         for (size_t i = positions->calls; i-- > 0;) {
+            from = i < from ? torn_before(positions, i) : from;
             uint64_t own = muster_hash_number(MUSTER_HASH_SEED, longer[i]);
-            longer[i] = muster_hash_number(own, i >= n ? longer[i - n] : 0);
-            counts->count[number_of(counts, longer[i])]++;
+            longer[i] = muster_hash_number(own, i >= from + n ? longer[i - n] : 0);
+            bool whole = from == 0 || i + 1 >= from + 2 * n;
+            counts->count[number_of(counts, longer[i])] += whole;
         }
         uint32_t mark = find_mark(positions, counts, MARK_SHARE * MUSTER_LAST_CALLS / (2 * n));
         if (mark == NO_HASH || counts->count[mark] > RARER * (double)marks)
@@ -312,15 +336,40 @@ static void count_met(struct muster_positions *positions, struct muster_place_me
     positions->met.count[met->met - 1]++;
 }
 
+/* How many calls the step has up to each one. */
+struct step_place {
+    uint64_t calls;
+    bool known;
+};
+
+/* After missing calls: by how many there are to the end of the step. Where of no step all calls are
+ * known (`most` 0) these are counted down from 0, and no others are like them. */
+static struct step_place count_back(const struct muster_positions *positions, size_t i,
+                                    uint64_t most)
+{
+    size_t end = i + 1;
+    while (end < positions->calls && !positions->call[end].mark && !positions->call[end].torn)
+        end++;
+    bool met = end < positions->calls && positions->call[end].mark;
+    return (struct step_place){most - (end - i), met && (!most || end - i < most)};
+}
+
 /* Where the mark stays away for longer than steps differ, as in a warm-up or in replays of a graph,
  * something else runs: there the last calls alone tell the position. */
 static void by_mark(struct muster_positions *positions)
 {
-    uint64_t shorter, most = step_calls(positions, 0, &shorter), since = 0;
+    uint64_t shorter, most = step_calls(positions, 0, &shorter);
+    struct step_place place = {0, true};
     for (size_t i = 0; i < positions->calls; i++) {
         const struct muster_call *call = &positions->call[i];
-        since = call->mark ? 0 : since + (since <= most);
-        struct muster_place_met *met = place_met(positions, call->hash, since);
+        place.calls++;
+        if (call->mark)
+            place = (struct step_place){0, true};
+        else if (call->torn)
+            place = count_back(positions, i, most);
+        place.known &= !most || place.calls <= most;
+        struct muster_place_met *met =
+            place_met(positions, call->hash, place.known ? place.calls : most + 1);
         count_met(positions, met);
         if (call->unit != MUSTER_NO_UNIT)
             positions->graph->unit[call->unit].seat = label_of(positions, met);

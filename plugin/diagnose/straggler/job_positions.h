@@ -15,8 +15,10 @@ enum {
 
 /* One call of a GPU, in their order. */
 struct muster_call {
-    uint32_t hash : 31, mark : 1; /* of the last calls: its number; here a step begins */
-    uint32_t unit;                /* MUSTER_NO_UNIT: not timed */
+    uint32_t hash : 30; /* of the last calls: its number */
+    uint32_t mark : 1;  /* here a step begins */
+    uint32_t torn : 1;  /* calls are missing before it */
+    uint32_t unit;      /* MUSTER_NO_UNIT: not timed */
 };
 
 /* A call that was met after a certain one. */
@@ -49,6 +51,7 @@ struct muster_positions {
     struct muster_call *call;
     size_t calls;
     uint64_t last[MUSTER_LAST_CALLS], last_hash;
+    unsigned row; /* calls since some were missing, as many as `last` at most */
     struct muster_counts hashes, met;
     struct muster_call_met call_met[MUSTER_CALLS_MET];
     struct muster_place_met place_met[MUSTER_PLACES_MET];
@@ -64,11 +67,12 @@ struct muster_positions {
 void muster_positions_begin(struct muster_positions *positions, struct muster_graph *graph,
                             struct muster_arena *memory, size_t most);
 
-/* GPU by GPU: its calls, in their order (unit: MUSTER_NO_UNIT where it was not timed); then sets
- * the labels of its units, and its program. */
+/* GPU by GPU: its calls, in their order (unit: MUSTER_NO_UNIT where it was not timed; missing: some
+ * between it and the one before are not known); then sets the labels of its units, and its program.
+ */
 void muster_positions_next_gpu(struct muster_positions *positions);
 void muster_positions_add(struct muster_positions *positions, const struct muster_view_op *op,
-                          uint32_t unit);
+                          uint32_t unit, bool missing);
 void muster_positions_set(struct muster_positions *positions, uint32_t gpu);
 
 /* The GPUs from `from` on went through `more`, which began with room for their sketches: they come

@@ -6,6 +6,7 @@
 #include "base/sort.h"
 #include "diagnose/straggler/job_positions.h"
 #include "run/beside_work.h"
+#include "view/call_order.h"
 
 enum {
     GROUP_NS = 50000,      /* calls of one group follow each other within this, or less */
@@ -136,9 +137,12 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
     uint32_t *of_op = graph->of_op;
     const struct muster_view_op *first = NULL, *before = NULL;
     uint32_t unit = MUSTER_NO_UNIT;
+    struct muster_call_holes holes = {.fewest_sends = MUSTER_LAST_CALLS};
+    bool missing = false;
     muster_positions_next_gpu(builder->positions);
     for (size_t i = 0; i < n; i++) {
         const struct muster_view_op *op = &graph->view->op[keyed[i].value];
+        missing |= muster_calls_missing(&holes, &keyed[i]);
         if (muster_view_to_itself(graph->view, op))
             continue;
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
@@ -158,7 +162,8 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
             note_known(own, op);
             of_op[keyed[i].value] = made;
         }
-        muster_positions_add(builder->positions, op, made);
+        muster_positions_add(builder->positions, op, made, missing);
+        missing = false;
         unit = made;
         first = before = op;
     }
@@ -217,13 +222,7 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
 static const struct muster_keyed *by_call(struct builder *builder, const uint32_t *members,
                                           size_t n, size_t *ops)
 {
-    const struct muster_view *view = builder->graph->view;
-    *ops = 0;
-    for (size_t m = 0; m < n; m++) {
-        const struct muster_view_member *member = &view->member[members[m]];
-        for (uint32_t o = member->first_op; o < member->first_op + member->ops; o++)
-            builder->keyed[(*ops)++] = (struct muster_keyed){view->op[o].enqueue_ns, o, {0}};
-    }
+    *ops = muster_calls_collect(builder->graph->view, members, n, builder->keyed);
     return muster_sort_keyed(builder->keyed, builder->spare, *ops);
 }
 

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "view/call_order.h"
+
 static struct muster_op op_at(uint64_t number, uint64_t begin_us, uint64_t end_us)
 {
     return (struct muster_op){.number = number,
@@ -113,6 +115,51 @@ static void test_hole_in_the_numbers_leaves_no_self_time_after_it(void **state)
     assert_self_time(&one.view, 1, MUSTER_SELF_UNKNOWN);
     assert_self_time(&one.view, 2, 20 * US);
     assert_self_time(&one.view, 3, MUSTER_SELF_UNKNOWN);
+    muster_view_free(&one.view);
+}
+
+enum { TO_ITSELF, TO_THE_OTHER, COLLECTIVE };
+
+/* One call of the row; the calls of all rows come one after the other. */
+struct called {
+    unsigned what;
+    uint64_t number;
+    bool missing, more_missing; /* before it: where one send counts; where four do */
+};
+
+/* A group of sends that lacks one is there all the same; what a rank sends to itself hides nothing.
+ * Between two calls of a row with missing ones nobody knows where these were. */
+static void test_calls_are_missing_where_their_numbers_are(void **state)
+{
+    (void)state;
+    static const struct called called[] = {
+        {COLLECTIVE, 0, false, false},  {TO_THE_OTHER, 0, false, false},
+        {TO_ITSELF, 0, true, false},    {COLLECTIVE, 1, true, false},
+        {TO_THE_OTHER, 2, true, false}, {TO_ITSELF, 9, false, false},
+        {COLLECTIVE, 2, false, false},  {TO_THE_OTHER, 3, false, false},
+        {TO_ITSELF, 10, true, true},    {TO_THE_OTHER, 8, true, true},
+        {COLLECTIVE, 3, false, false},  {COLLECTIVE, 5, true, true},
+        {TO_THE_OTHER, 9, false, false}};
+    enum { CALLS = sizeof called / sizeof *called };
+    struct one_gpu one = one_gpu();
+    for (size_t i = 0; i < CALLS; i++) {
+        struct muster_op op = op_at(called[i].number, 0, 0);
+        op.enqueue_ns = (i + 1) * 10 * US;
+        if (called[i].what != COLLECTIVE) {
+            op.func = MUSTER_FUNC_SEND;
+            op.peer = called[i].what == TO_ITSELF ? 0 : 1;
+        }
+        muster_view_add_op(&one.view, one.member[0], &op);
+    }
+    finish(&one.view);
+    struct muster_keyed call[CALLS], spare[CALLS];
+    struct muster_call_holes any = {.fewest_sends = 1}, more = {.fewest_sends = 4};
+    assert_int_equal(muster_calls_collect(&one.view, (const uint32_t[]){0}, 1, call), CALLS);
+    const struct muster_keyed *sorted = muster_sort_keyed(call, spare, CALLS);
+    for (size_t i = 0; i < CALLS; i++) {
+        assert_int_equal(muster_calls_missing(&any, &sorted[i]), called[i].missing);
+        assert_int_equal(muster_calls_missing(&more, &sorted[i]), called[i].more_missing);
+    }
     muster_view_free(&one.view);
 }
 
@@ -357,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_overlapping_operations_are_one_unit),
         cmocka_unit_test(test_first_of_a_timed_block_has_no_self_time),
         cmocka_unit_test(test_hole_in_the_numbers_leaves_no_self_time_after_it),
+        cmocka_unit_test(test_calls_are_missing_where_their_numbers_are),
         cmocka_unit_test(test_operations_come_out_in_order_however_they_were_fed),
         cmocka_unit_test(test_a_rank_fed_twice_marks_its_communicator),
         cmocka_unit_test(test_operations_of_nobody_are_counted),
