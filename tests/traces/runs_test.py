@@ -20,6 +20,7 @@ EXPECTED = {
     "gpuslow03": (("late_rank", [1], "gpu"), ""),
     "hosts-gpuslow": (("late_rank", [2], "gpu"), ""),
     "pipeline": (("late_rank", [2], "unknown"), ""),
+    "pipeline-turns": (None, "(2 of 2 ranks): nobody late"),
 }
 
 

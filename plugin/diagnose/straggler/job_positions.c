@@ -96,7 +96,7 @@ static void forget_last(struct muster_positions *positions)
 
 void muster_positions_next_gpu(struct muster_positions *positions)
 {
-    positions->calls = 0;
+    positions->calls = positions->sends = 0;
     forget_last(positions);
     positions->row = MUSTER_LAST_CALLS;
     memset(positions->call_met, 0, sizeof positions->call_met);
@@ -131,6 +131,7 @@ void muster_positions_add(struct muster_positions *positions, const struct muste
         met->number = number_of(&positions->hashes, met->hash) + 1;
     }
     positions->last_hash = met->hash;
+    positions->sends += muster_func_is_p2p(op->func);
     positions->row += positions->row < MUSTER_LAST_CALLS;
     positions->hashes.count[met->number - 1] += positions->row == MUSTER_LAST_CALLS;
     positions->call[positions->calls++] =
@@ -172,47 +173,91 @@ static uint32_t find_mark(const struct muster_positions *positions,
     return mark != NO_HASH && 2ull * hashes->count[mark] < positions->calls ? mark : NO_HASH;
 }
 
-/* Without a mark, as where all calls of a step are alike, the step shows in the gaps: the period by
- * which they are told apart best. 0: none. */
-static uint32_t find_period(const struct muster_positions *positions)
+enum { PERIOD_MOST = 64, GAPS_MOST = 1024, NUMBERINGS = 2 };
+
+/* Of calls with numbers of their own: how long after the call before. */
+struct numbered_gaps {
+    double gap[GAPS_MOST];
+    uint64_t number[GAPS_MOST];
+    uint8_t numbering[GAPS_MOST]; /* sends and receives are numbered apart */
+    size_t n, numberings;
+};
+
+/* In the communicator that comes first: of its collectives; or of its sends to, and receives from,
+ * one peer. */
+static void find_gaps(const struct muster_positions *positions, bool sends,
+                      struct numbered_gaps *gaps)
 {
-    enum { MOST = 64, LOOKED_AT = 1024 };
     const struct muster_graph *graph = positions->graph;
-    double gap[LOOKED_AT], best = 0;
-    uint64_t number[LOOKED_AT];
-    uint32_t period = 0, member = MUSTER_NO_UNIT;
-    size_t n = 0;
-    for (size_t i = 1; i < positions->calls && n < LOOKED_AT; i++) {
+    const struct muster_view_op *first = NULL;
+    gaps->n = 0;
+    gaps->numberings = sends ? NUMBERINGS : 1;
+    for (size_t i = 1; i < positions->calls && gaps->n < GAPS_MOST; i++) {
         uint32_t u = positions->call[i].unit, before = positions->call[i - 1].unit;
-        if (u == MUSTER_NO_UNIT || before == MUSTER_NO_UNIT ||
-            muster_func_is_p2p(muster_op_of(graph, &graph->unit[u])->func)) {
+        if (u == MUSTER_NO_UNIT || before == MUSTER_NO_UNIT || positions->call[i].torn)
+            continue;
+        const struct muster_unit *own = &graph->unit[u], *last = &graph->unit[before];
+        const struct muster_view_op *op = muster_op_of(graph, own);
+        if (muster_func_is_p2p(op->func) != sends)
+            continue;
+        first = first ? first : op;
+        if (op->member != first->member || (sends && op->peer != first->peer) ||
+            muster_op_of(graph, last)->member != first->member) {
             continue;
         }
-        const struct muster_unit *own = &graph->unit[u], *last = &graph->unit[before];
-        member = member == MUSTER_NO_UNIT ? muster_op_of(graph, own)->member : member;
-        if (muster_op_of(graph, own)->member == member &&
-            muster_op_of(graph, last)->member == member) {
-            uint64_t ns = muster_unit_begin_ns(graph, own) - muster_unit_begin_ns(graph, last);
-            gap[n] = log1p((double)ns / GAP_NS);
-            number[n++] = muster_op_of(graph, own)->number;
+        uint64_t ns = muster_unit_begin_ns(graph, own) - muster_unit_begin_ns(graph, last);
+        gaps->gap[gaps->n] = log1p((double)ns / GAP_NS);
+        gaps->numbering[gaps->n] = sends && op->func == MUSTER_FUNC_RECV;
+        gaps->number[gaps->n++] = op->number;
+    }
+}
+
+/* What of the gaps' variance a period of `k` leaves. */
+static double variance_left(const struct numbered_gaps *gaps, uint32_t k)
+{
+    double sum[NUMBERINGS][PERIOD_MOST] = {{0}}, square = 0;
+    uint32_t count[NUMBERINGS][PERIOD_MOST] = {{0}};
+    for (size_t i = 0; i < gaps->n; i++) {
+        unsigned numbering = gaps->numbering[i];
+        sum[numbering][gaps->number[i] % k] += gaps->gap[i];
+        square += gaps->gap[i] * gaps->gap[i];
+        count[numbering][gaps->number[i] % k]++;
+    }
+    for (size_t n = 0; n < gaps->numberings; n++) {
+        for (uint32_t phase = 0; phase < k; phase++) {
+            double own = sum[n][phase];
+            square -= count[n][phase] ? own * own / count[n][phase] : 0;
         }
     }
-    for (uint32_t k = 1; k <= MOST && 4 * k <= n; k++) {
-        double sum[MOST] = {0}, square = 0;
-        uint32_t count[MOST] = {0};
-        for (size_t i = 0; i < n; i++) {
-            sum[number[i] % k] += gap[i];
-            square += gap[i] * gap[i];
-            count[number[i] % k]++;
-        }
-        for (uint32_t phase = 0; phase < k; phase++)
-            square -= count[phase] ? sum[phase] * sum[phase] / count[phase] : 0;
-        square /= (double)(n - k);
-        best = k == 1 ? square * PERIOD_BETTER : best;
-        if (k > 1 && square < best) {
-            best = square * PERIOD_BETTER;
+    return square / (double)(gaps->n - gaps->numberings * k);
+}
+
+/* The period by which the gaps are told apart best; 0: none. */
+static uint32_t best_period(const struct numbered_gaps *gaps)
+{
+    double best = 0;
+    uint32_t period = 0;
+    for (uint32_t k = 1; k <= PERIOD_MOST && 4 * gaps->numberings * k <= gaps->n; k++) {
+        double left = variance_left(gaps, k);
+        best = k == 1 ? left * PERIOD_BETTER : best;
+        if (k > 1 && left < best) {
+            best = left * PERIOD_BETTER;
             period = k;
         }
+    }
+    return period;
+}
+
+/* Without a mark, as where all calls of a step are alike, the step shows in the gaps; else in those
+ * of sends: the last stage of a pipeline receives and sends by turns, and waits once a step. */
+static uint32_t find_period(const struct muster_positions *positions)
+{
+    struct numbered_gaps gaps;
+    find_gaps(positions, false, &gaps);
+    uint32_t period = best_period(&gaps);
+    if (period == 0) {
+        find_gaps(positions, true, &gaps);
+        period = best_period(&gaps);
     }
     return period;
 }
@@ -283,6 +328,13 @@ static uint64_t mark_longer(struct muster_positions *positions, uint64_t marks)
     return marks;
 }
 
+/* Whether sends and receives come by turns, two to a mark: the last calls tell both apart, and no
+ * step. */
+static bool is_by_turns(const struct muster_positions *positions, uint64_t marks)
+{
+    return 5 * marks > 2 * positions->calls && 2 * positions->sends > positions->calls;
+}
+
 /* Marks where steps begin; returns how many do. 0: nothing tells. */
 static uint64_t mark_steps(struct muster_positions *positions)
 {
@@ -290,6 +342,8 @@ static uint64_t mark_steps(struct muster_positions *positions)
     if (mark == NO_HASH)
         return 0;
     uint64_t marks = positions->hashes.count[mark];
+    if (is_by_turns(positions, marks))
+        return 0;
     for (size_t i = 0; i < positions->calls; i++)
         positions->call[i].mark = positions->call[i].hash == mark;
     return is_uneven(positions, marks) ? mark_longer(positions, marks) : marks;

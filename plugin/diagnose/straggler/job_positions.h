@@ -49,7 +49,7 @@ struct muster_positions {
     struct muster_arena *memory;
     /* Of the GPU at hand. */
     struct muster_call *call;
-    size_t calls;
+    size_t calls, sends; /* sends: and receives, of them */
     uint64_t last[MUSTER_LAST_CALLS], last_hash;
     unsigned row; /* calls since some were missing, as many as `last` at most */
     struct muster_counts hashes, met;
