@@ -46,3 +46,10 @@ bool muster_calls_missing(struct muster_call_holes *holes, const struct muster_k
     holes->open += opens - (closes && !call->mark[FIRST]);
     return missing;
 }
+
+bool muster_view_follows_timed(const struct muster_view *view, const struct muster_view_op *op)
+{
+    const struct muster_view_member *member = &view->member[op->member];
+    return op > &view->op[member->first_op] && muster_view_same_stream(op - 1, op) &&
+           left_out(op) == 0 && muster_source_is_gpu(op[-1].source);
+}

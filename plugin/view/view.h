@@ -238,6 +238,10 @@ static inline bool muster_view_to_itself(const struct muster_view *view,
     return muster_func_is_p2p(op->func) && op->peer == view->member[op->member].rank;
 }
 
+/* Whether it follows one that was timed, too, in its row of numbers: whatever ran between was of
+ * other rows. `op`: of a finished view. */
+bool muster_view_follows_timed(const struct muster_view *view, const struct muster_view_op *op);
+
 /* Whether an operation's times may be compared: the GPU's own, complete, not of the warm-up. */
 static inline bool muster_view_scored(const struct muster_view_op *op)
 {

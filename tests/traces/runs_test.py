@@ -19,7 +19,7 @@ EXPECTED = {
     "fsdp": (None, "all waited for a host that was behind"),
     "gpuslow03": (("late_rank", [1], "gpu"), ""),
     "hosts-gpuslow": (("late_rank", [2], "gpu"), ""),
-    "pipeline": (("late_rank", [2], "unknown"), ""),
+    "pipeline": (("late_rank", [2], "gpu"), ""),
     "pipeline-turns": (None, "(2 of 2 ranks): nobody late"),
 }
 

@@ -15,6 +15,7 @@
 #define MUSTER_DIAGNOSE_STRAGGLER_JOB_GRAPH_H
 
 #include "diagnose/straggler/short_ns.h"
+#include "view/coverage.h"
 #include "view/view.h"
 
 #define MUSTER_NO_OWN MUSTER_NO_NS /* own time: not known */
@@ -139,7 +140,8 @@ struct muster_position {
 struct muster_graph {
     const struct muster_view *view;
     struct muster_arena *memory;
-    struct muster_arena *making; /* what is gone once the graph is made: label, of_op, waited_ns */
+    struct muster_arena *making; /* what is gone once the graph is made: label, of_op, waited_ns,
+                                    ranks */
     struct muster_unit *unit;
     struct muster_turn *turn;
     struct muster_unit_group *group;
@@ -155,7 +157,9 @@ struct muster_graph {
     bool in_order;     /* so stand all units of each seat already */
     struct muster_seat *seat;
     struct muster_position *position;
-    uint64_t *role; /* of each communicator */
+    uint64_t *role;  /* of each communicator */
+    uint64_t *ranks; /* of each communicator: those of the same ranks have the same; 0: not all of
+                        them are seen */
     /* Of each GPU: those with the same number make the same calls, step for step. */
     uint32_t *program;
     uint32_t *host; /* of each GPU: muster_view_hosts */
@@ -192,6 +196,10 @@ void muster_graph_usual(struct muster_graph *graph);
 void muster_graph_stages(struct muster_graph *graph);
 void muster_graph_past(struct muster_graph *graph);
 void muster_graph_hidden(struct muster_graph *graph);
+
+/* Adds to what each GPU's operations cover what lies before units whose own time is known though
+ * something that was not timed lies there. */
+void muster_graph_add_bridged(const struct muster_graph *graph, struct muster_view_span *span);
 
 /* How long another one of its turn waited for the unit, at most; INT64_MAX: not known. */
 int64_t muster_unit_held_ns(const struct muster_graph *graph, uint32_t u);

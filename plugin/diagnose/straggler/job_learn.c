@@ -265,6 +265,7 @@ void muster_graph_make(struct muster_graph *graph, const struct muster_view *vie
     for (size_t i = 0; i < sizeof step / sizeof *step && !is_failed(graph); i++)
         step[i](graph);
     graph->label = NULL;
+    graph->ranks = NULL;
     graph->of_op = NULL;
     graph->waited_ns = NULL;
     graph->behind = NULL;

@@ -96,9 +96,39 @@ static uint32_t new_unit(struct builder *builder, uint32_t o)
     return (uint32_t)graph->units++;
 }
 
-static void note_known(struct muster_unit *unit, const struct muster_view_op *op)
+/* What was called on a GPU since its last timed operation. */
+struct between {
+    uint64_t ranks; /* of the collectives that were not timed; 0: there were none */
+    bool torn;      /* something else, or nobody knows */
+};
+
+static uint64_t ranks_of(const struct muster_graph *graph, const struct muster_view_op *op)
 {
-    if (op->self_known)
+    return graph->ranks[graph->view->member[op->member].comm];
+}
+
+static void note_between(struct between *between, const struct muster_graph *graph,
+                         const struct muster_view_op *op)
+{
+    uint64_t ranks = ranks_of(graph, op);
+    bool together = !muster_func_is_p2p(op->func) && !muster_func_is_rooted(op->func);
+    bool other = between->ranks && between->ranks != ranks;
+    between->torn |= !ranks || !together || other || (op->flags & MUSTER_OP_GRAPH);
+    between->ranks = ranks;
+}
+
+/* Collectives of another communicator of the same ranks let all of them go on together: who comes
+ * later now was not kept there. So what it took since the operation before is its own. */
+static bool is_bridged(const struct between *between, const struct muster_graph *graph,
+                       const struct muster_view_op *op)
+{
+    return between->ranks && !between->torn && between->ranks == ranks_of(graph, op) &&
+           muster_view_follows_timed(graph->view, op);
+}
+
+static void note_known(struct muster_unit *unit, bool known)
+{
+    if (known)
         unit->known |= 1u << MUSTER_EDGE_LAST | 1u << MUSTER_EDGE_OWN | 1u << MUSTER_EDGE_BEGIN;
 }
 
@@ -127,7 +157,6 @@ static void extend(struct muster_graph *graph, struct muster_unit *unit,
     group->begin_ns = op->begin_ns < group->begin_ns ? op->begin_ns : group->begin_ns;
     group->end_ns = op->end_ns > group->end_ns ? op->end_ns : group->end_ns;
     unit->scored &= muster_view_scored(op);
-    note_known(unit, op);
 }
 
 /* The calls of one GPU in their order, and a unit of each that was timed. */
@@ -138,11 +167,13 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
     const struct muster_view_op *first = NULL, *before = NULL;
     uint32_t unit = MUSTER_NO_UNIT;
     struct muster_call_holes holes = {.fewest_sends = MUSTER_LAST_CALLS};
+    struct between between = {.torn = true};
     bool missing = false;
     muster_positions_next_gpu(builder->positions);
     for (size_t i = 0; i < n; i++) {
         const struct muster_view_op *op = &graph->view->op[keyed[i].value];
         missing |= muster_calls_missing(&holes, &keyed[i]);
+        between.torn |= missing;
         if (muster_view_to_itself(graph->view, op))
             continue;
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
@@ -159,8 +190,11 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
             struct muster_unit *own = &graph->unit[made];
             bool called = unit != MUSTER_NO_UNIT && !(op->flags & MUSTER_OP_GRAPH);
             own->known |= called ? 1u << MUSTER_EDGE_CALL : 0;
-            note_known(own, op);
+            note_known(own, op->self_known || is_bridged(&between, graph, op));
             of_op[keyed[i].value] = made;
+            between = (struct between){0};
+        } else {
+            note_between(&between, graph, op);
         }
         muster_positions_add(builder->positions, op, made, missing);
         missing = false;
@@ -259,6 +293,17 @@ static void set_roles(struct muster_graph *graph)
         graph->role[c] = muster_hash_number(graph->role[c], view->comm[c].nranks);
 }
 
+static void set_ranks(struct muster_graph *graph)
+{
+    const struct muster_view *view = graph->view;
+    for (size_t c = 0; c < view->comms; c++) {
+        const struct muster_view_comm *comm = &view->comm[c];
+        bool all = comm->members == comm->nranks && !comm->duplicate_rank;
+        for (uint32_t m = comm->first_member; m < comm->first_member + comm->members && all; m++)
+            graph->ranks[c] += muster_hash_number(MUSTER_HASH_SEED, view->member[m].gpu);
+    }
+}
+
 static void make_builder(struct builder *builder, size_t most)
 {
     size_t members = builder->graph->view->members;
@@ -289,6 +334,7 @@ static void make_arrays(struct muster_graph *graph)
     const struct muster_view *view = graph->view;
     graph->unit = muster_arena_array(graph->memory, view->ops + 1, sizeof *graph->unit);
     graph->role = muster_arena_array(graph->memory, view->comms + 1, sizeof *graph->role);
+    graph->ranks = muster_arena_array(graph->making, view->comms + 1, sizeof *graph->ranks);
     graph->program = muster_arena_array(graph->memory, view->gpus + 1, sizeof *graph->program);
     graph->host = muster_view_hosts(view, graph->memory);
     graph->stages = muster_arena_array(graph->memory, view->comms + 1, sizeof *graph->stages);
@@ -419,6 +465,7 @@ static void all_gpus(struct builder *builder, const uint32_t *members, const siz
     const struct muster_view *view = graph->view;
     memset(graph->of_op, 0xff, view->ops * sizeof *graph->of_op);
     set_roles(graph);
+    set_ranks(graph);
     builder->group_ns = learn_group_ns(builder, members, first);
     struct some_gpus all = {builder, members, first, 0, view->gpus};
     if (muster_beside_is_permitted() && view->gpus > 1 && most <= HALVES_MOST && !any_sends(view))
@@ -445,4 +492,17 @@ void muster_graph_units(struct muster_graph *graph)
     if (!is_failed(&builder))
         all_gpus(&builder, members, first, most);
     muster_arena_end(&builder.memory, graph->memory);
+}
+
+void muster_graph_add_bridged(const struct muster_graph *graph, struct muster_view_span *span)
+{
+    for (size_t u = 0; u < graph->units; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        if (muster_op_of(graph, unit)->self_known ||
+            !muster_unit_knows(graph, unit, MUSTER_EDGE_LAST)) {
+            continue;
+        }
+        int64_t own_ns = muster_unit_own(graph, unit, MUSTER_EDGE_LAST);
+        span[muster_unit_gpu(graph, unit)].covered_ns += own_ns > 0 ? (uint64_t)own_ns : 0;
+    }
 }

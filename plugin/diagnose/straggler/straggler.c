@@ -292,9 +292,10 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
     struct muster_arena memory = {0};
     struct muster_graph graph;
     struct muster_suspects suspects = {0};
-    const struct muster_view_span *span = muster_view_spans(view, &memory);
+    struct muster_view_span *span = muster_view_spans(view, &memory);
     muster_graph_make(&graph, view, &memory);
     if (!memory.failed) {
+        muster_graph_add_bridged(&graph, span);
         muster_seats_evaluate(&graph);
         muster_graph_hidden(&graph);
     }

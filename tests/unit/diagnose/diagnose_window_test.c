@@ -85,6 +85,13 @@ static void test_steps_are_told_apart_where_calls_are_left_out(void **state)
     expect_late(LAYERS / 2);
 }
 
+/* All left the end of the step before together. */
+static void test_who_is_late_after_what_was_not_timed_is_named(void **state)
+{
+    (void)state;
+    expect_late(0);
+}
+
 static void test_nobody_is_named_where_calls_are_left_out(void **state)
 {
     (void)state;
@@ -99,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_are_told_apart_where_calls_are_left_out),
+        cmocka_unit_test(test_who_is_late_after_what_was_not_timed_is_named),
         cmocka_unit_test(test_nobody_is_named_where_calls_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
