@@ -199,15 +199,6 @@ static bool may_compare(struct muster_agent_job *job, const struct muster_agent_
     return !job->waits;
 }
 
-/* What was left over of the time since the last look is there to be used, and no more. */
-static void pay(const struct muster_agent_job *job, const struct muster_agent_look *look)
-{
-    if (!look->paid_ns)
-        return;
-    uint64_t since = look->now_ns - MUSTER_AGENT_LOOK_NS;
-    *look->paid_ns = (*look->paid_ns > since ? *look->paid_ns : since) + job->slow.rest_ns;
-}
-
 static void find_slow(struct muster_agent_job *job, const struct muster_agent_look *look,
                       muster_watch_emit *emit, void *arg)
 {
@@ -221,7 +212,8 @@ static void find_slow(struct muster_agent_job *job, const struct muster_agent_lo
     }
     bool whole = muster_live_slow_evaluate(&job->slow, job->run, &job->peers, look->now_ns, &now,
                                            compare_new, job);
-    pay(job, look);
+    if (look->paid_ns)
+        *look->paid_ns = muster_live_slow_paid_ns(*look->paid_ns, look->now_ns, job->slow.rest_ns);
     if (whole) {
         muster_watch_window(&job->watch, job->slow.windows.since_unix_ns);
         muster_watch_slow(&job->watch, &now, look->at_once, emit, arg);

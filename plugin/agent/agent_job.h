@@ -7,7 +7,6 @@
 #ifndef MUSTER_AGENT_AGENT_JOB_H
 #define MUSTER_AGENT_AGENT_JOB_H
 
-#include "base/clock.h"
 #include "diagnose/finding_changes.h"
 #include "diagnose/live/live_peers.h"
 #include "view/joint_cost.h"
@@ -34,10 +33,7 @@ void muster_agent_job_share(struct muster_agent_job *job, size_t host);
 /* Takes what is new in the rings, if it is time to; returns when it is again. Monotonic. */
 uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns);
 
-/* How often who watches a host looks at all of its jobs. */
-#define MUSTER_AGENT_LOOK_NS MUSTER_NS_PER_S
-
-/* One such look. */
+/* One look at all jobs of a host. */
 struct muster_agent_look {
     uint64_t now_ns;
     bool at_once;      /* evaluates whatever there is, as there will be no other look */

@@ -11,6 +11,7 @@
 #include "segment/segment_reader.h"
 
 enum { JOBS = 256 };
+#define LOOK_NS  MUSTER_NS_PER_S
 #define PROC_NS  (5 * MUSTER_NS_PER_S)  /* the CPU time of muster's threads */
 #define WHOSE_NS (60 * MUSTER_NS_PER_S) /* everything in /proc: threads come later */
 
@@ -268,7 +269,7 @@ static void *watch_main(void *arg)
         uint64_t now = muster_now_ns();
         if (now >= look_ns) {
             look(watch, false);
-            look_ns = now + MUSTER_AGENT_LOOK_NS;
+            look_ns = now + LOOK_NS;
         }
         due = look_ns;
         for (size_t i = 0; i < watch->jobs; i++) {

@@ -20,7 +20,8 @@ enum {
     NETS = 2,                    /* sent at a time: not more than a quarter of what places have */
     SAVED_S = 10,                /* of bytes that were not used */
     WAITING = 2048,              /* operations; with more the older half is lost */
-    QUICK = MUSTER_SEG_RING / 8, /* operations between two messages: a ring may go round by then */
+    QUICK = MUSTER_SEG_RING / 4, /* operations between two messages: at four times that the ring
+                                    goes round */
 };
 #define QUICK_NS (20 * MUSTER_NS_PER_S) /* bursts come with steps and checkpoints */
 #define STILL_NS (1500 * MUSTER_NS_PER_MS)

@@ -36,7 +36,12 @@ bool muster_thinning_has(uint64_t comm_id, uint64_t number, unsigned level)
 
 bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t comm_id, uint64_t number)
 {
-    uint32_t place = place_of(comm_id, number);
+    if (thinning->comm_id != comm_id || thinning->block_plus_1 != number / BLOCK + 1) {
+        thinning->comm_id = comm_id;
+        thinning->block_plus_1 = number / BLOCK + 1;
+        thinning->place = place_of(comm_id, number);
+    }
+    uint32_t place = thinning->place;
     for (unsigned level = 0; level <= MUSTER_THINNING_SPARSEST && place < bound_of(level); level++)
         thinning->seen[level]++;
     return place < bound_of(thinning->level);

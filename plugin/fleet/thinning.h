@@ -26,6 +26,8 @@ enum {
 struct muster_thinning {
     unsigned level, fitted;                      /* that would have done in the period before */
     uint64_t since_ns;                           /* begin of the period */
+    uint64_t comm_id, block_plus_1;              /* of the newest operation; 0: none */
+    uint32_t place;                              /* of that block among the others */
     uint64_t seen[MUSTER_THINNING_SPARSEST + 1]; /* operations in it that each level sends */
 };
 

@@ -37,6 +37,12 @@ bool muster_live_slow_due_at(const struct muster_live_slow *slow, uint64_t timed
     return processes >= 2 && again;
 }
 
+uint64_t muster_live_slow_paid_ns(uint64_t paid_ns, uint64_t now_ns, uint64_t rest_ns)
+{
+    uint64_t since_ns = now_ns - MUSTER_NS_PER_S;
+    return (paid_ns > since_ns ? paid_ns : since_ns) + rest_ns;
+}
+
 uint64_t muster_live_slow_apart_ns(const struct muster_findings *findings)
 {
     double step_s = 0;

@@ -25,6 +25,10 @@ bool muster_live_slow_due(const struct muster_live_slow *slow, const struct must
 /* The same, of so many operations timed since their processes began. */
 bool muster_live_slow_due_at(const struct muster_live_slow *slow, uint64_t timed, size_t processes,
                              uint64_t now_ns, bool waiting);
+/* For jobs that share what one of them may take: until when they have had it, once one of them was
+ * evaluated, which has to rest for `rest_ns`. What was left over in the second before is there to
+ * be used. 0 at first. */
+uint64_t muster_live_slow_paid_ns(uint64_t paid_ns, uint64_t now_ns, uint64_t rest_ns);
 /* How long after a look that found these they may be found again: some of their steps, half a
  * minute at most. */
 uint64_t muster_live_slow_apart_ns(const struct muster_findings *findings);
