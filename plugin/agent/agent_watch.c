@@ -145,13 +145,13 @@ static void look_at_jobs(struct muster_agent_watch *watch, const struct muster_f
         find_jobs(watch, found, n, of);
     for (size_t j = 0; !memory.failed && j < watch->jobs; j++) {
         size_t i = (watch->turn + j) % watch->jobs, mine = 0;
-        const struct muster_agent_look look = {
+        const struct muster_agent_look now = {
             .now_ns = muster_now_ns(), .at_once = at_once, .paid_ns = &watch->paid_ns};
         for (size_t k = 0; k < n; k++)
             if (of[k] == watch->job[i])
                 own[mine++] = found[k];
         muster_agent_job_share(watch->job[i], living_of(found, n));
-        living[i] = muster_agent_job_look(watch->job[i], own, mine, &look, count_finding, ever);
+        living[i] = muster_agent_job_look(watch->job[i], own, mine, &now, count_finding, ever);
     }
     if (!memory.failed)
         drop_over(watch, living);
