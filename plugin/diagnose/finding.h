@@ -77,7 +77,7 @@ struct muster_finding {
     double cost_s;  /* lost so far by those who waited */
     double cost_share;              /* of the run */
     double cost_low_s, cost_high_s; /* four of five true costs lie between; 0: not known */
-    double cost_run_s; /* cost_share of the whole run, what was not timed included; 0: not known */
+    double cost_run_s; /* lost in the whole run, what was not timed included; 0: not known */
     bool by_calls;     /* known from when hosts called alone: no operation was timed */
     double gpu_hours;  /* cost_run_s of all GPUs of the job; 0: not known */
     char where[MUSTER_FINDING_WHERE]; /* "before the first of 3 AllReduce of each step"; "": not

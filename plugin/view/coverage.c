@@ -22,11 +22,37 @@ static void measure(const struct muster_view *view, const struct muster_view_gpu
     }
 }
 
+/* Of a GPU. */
+struct calls {
+    uint64_t first_ns, last_ns;
+};
+
+/* Graphs are replayed without calls. */
+static void add_calls(const struct muster_view *view, const struct muster_view_member *member,
+                      struct calls *calls)
+{
+    for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
+        uint64_t ns = view->op[i].enqueue_ns;
+        if (view->op[i].flags & MUSTER_OP_GRAPH)
+            continue;
+        calls->first_ns = !calls->last_ns || ns < calls->first_ns ? ns : calls->first_ns;
+        calls->last_ns = ns > calls->last_ns ? ns : calls->last_ns;
+    }
+}
+
 struct muster_view_span *muster_view_spans(const struct muster_view *view,
                                            struct muster_arena *memory)
 {
     struct muster_view_span *span = muster_arena_array(memory, view->gpus + 1, sizeof *span);
-    for (size_t g = 0; g < view->gpus && span; g++)
+    struct calls *calls = muster_arena_array(memory, view->gpus + 1, sizeof *calls);
+    if (!span || !calls)
+        return NULL;
+    for (size_t m = 0; m < view->members; m++)
+        add_calls(view, &view->member[m], &calls[view->member[m].gpu]);
+    for (size_t g = 0; g < view->gpus; g++) {
         measure(view, &view->gpu[g], &span[g]);
+        uint64_t called_ns = view->gpu[g].one_pace ? calls[g].last_ns - calls[g].first_ns : 0;
+        span[g].run_ns = called_ns > span[g].length_ns ? called_ns : span[g].length_ns;
+    }
     return span;
 }

@@ -8,6 +8,8 @@
 struct muster_view_span {
     uint64_t covered_ns;
     uint64_t length_ns; /* from the first begin to the last end */
+    uint64_t run_ns;    /* the same, or from its first call to its last if that is longer: not all
+                           was timed */
 };
 
 /* Of each GPU of the view; the arena's. */

@@ -242,6 +242,15 @@ static inline bool muster_view_to_itself(const struct muster_view *view,
  * other rows. `op`: of a finished view. */
 bool muster_view_follows_timed(const struct muster_view *view, const struct muster_view_op *op);
 
+/* Whether two of one member are numbered in one row. */
+static inline bool muster_view_same_stream(const struct muster_view_op *a,
+                                           const struct muster_view_op *b)
+{
+    bool p2p = muster_func_is_p2p(b->func);
+    return ((a->flags ^ b->flags) & MUSTER_OP_GRAPH) == 0 && p2p == muster_func_is_p2p(a->func) &&
+           (!p2p || (a->func == b->func && a->peer == b->peer));
+}
+
 /* Whether an operation's times may be compared: the GPU's own, complete, not of the warm-up. */
 static inline bool muster_view_scored(const struct muster_view_op *op)
 {

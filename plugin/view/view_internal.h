@@ -36,15 +36,6 @@ int muster_view_group_ops(struct muster_view *view, size_t first, const uint32_t
 /* Self and queue times. On failure *view is freed. */
 int muster_view_find_times(struct muster_view *view, struct muster_err *err);
 
-/* Whether two of one member are numbered in one row. */
-static inline bool muster_view_same_stream(const struct muster_view_op *a,
-                                           const struct muster_view_op *b)
-{
-    bool p2p = muster_func_is_p2p(b->func);
-    return ((a->flags ^ b->flags) & MUSTER_OP_GRAPH) == 0 && p2p == muster_func_is_p2p(a->func) &&
-           (!p2p || (a->func == b->func && a->peer == b->peer));
-}
-
 /* An operation of a member that has its index. */
 void muster_view_put_op(struct muster_view *view, uint32_t member, const struct muster_op *op);
 

@@ -7,6 +7,7 @@
 
 #include "diagnose/straggler/e_process.h"
 #include "diagnose/straggler/late_calls.h"
+#include "diagnose/straggler/run_cost.h"
 #include "diagnose/straggler/straggler_alike.h"
 #include "diagnose/straggler/straggler_describe.h"
 #include "diagnose/straggler/what_if.h"
@@ -252,6 +253,8 @@ static void look_for(const struct muster_graph *graph, const struct muster_view_
         qsort(suspects->suspect, suspects->n, sizeof *suspects->suspect, by_gain);
     }
     set_groups(graph, suspects);
+    for (size_t s = 0; s < suspects->n; s++)
+        muster_run_cost(graph, span, suspects, s);
     if (suspects->n)
         set_waits(what_if, alone, suspects);
 }

@@ -380,14 +380,14 @@ static double gpus_of(const struct muster_view *view)
 }
 
 static void add_cost(const struct muster_view *view, const struct muster_suspect *own,
-                     double of_run, struct muster_finding *finding)
+                     struct muster_finding *finding)
 {
     enum { SECONDS_PER_HOUR = 3600 };
     finding->cost_s += own->gain_ns / (double)MUSTER_NS_PER_S;
     finding->cost_low_s = COST_LOW * finding->cost_s;
     finding->cost_high_s = COST_HIGH * finding->cost_s;
     finding->cost_share += own->share;
-    finding->cost_run_s += of_run * own->gain_ns / (double)MUSTER_NS_PER_S;
+    finding->cost_run_s += own->run_ns / (double)MUSTER_NS_PER_S;
     finding->gpu_hours = finding->cost_run_s * gpus_of(view) / SECONDS_PER_HOUR;
 }
 
@@ -453,7 +453,7 @@ static void describe_one(const struct story *story, size_t s, const struct detai
     if (is_new)
         new_finding(graph, story->suspects, s, detail, finding);
     add_ranks(graph, story->suspects, s, finding);
-    add_cost(view, own, detail->when.of_run, finding);
+    add_cost(view, own, finding);
     add_stretch(detail, view->gpu[own->gpu].rank, finding);
     put_delay(graph, own, detail, story->span, finding);
     if (is_new) {

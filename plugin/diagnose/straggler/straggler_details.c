@@ -12,13 +12,12 @@
 
 /* ---- when ---- */
 
-#define EDGE      0.02 /* of its lateness, on either side: what chance adds */
-#define MUCH      0.5  /* of its upper quartile: below, it is no stroke of the beat */
-#define OVERLAP   0.1  /* of the shorter one: who is late after another one */
-#define WHOLE_RUN 0.9  /* of it was timed: the rest is a pause or the begin */
-#define EXACT     0.5  /* of the gaps between strokes are the beat */
-#define WHOLE     0.8  /* or a multiple of it: one was too short to be seen */
-enum { GAPS_LEAST = 5, BEAT_MOST = 4096, PARTS = 24 };
+#define EDGE    0.02 /* of its lateness, on either side: what chance adds */
+#define MUCH    0.5  /* of its upper quartile: below, it is no stroke of the beat */
+#define OVERLAP 0.1  /* of the shorter one: who is late after another one */
+#define EXACT   0.5  /* of the gaps between strokes are the beat */
+#define WHOLE   0.8  /* or a multiple of it: one was too short to be seen */
+enum { GAPS_LEAST = 5, BEAT_MOST = 4096 };
 
 struct late {
     uint64_t unix_ns, number;
@@ -183,58 +182,6 @@ static void set_beat(struct lates *lates, struct muster_arena *memory, struct mu
     }
 }
 
-/* A stretch of the run. */
-struct part {
-    double excess_ns, covered_ns;
-};
-
-/* What is known to have passed with the unit, and before it. */
-static double covered_ns(const struct muster_graph *graph, const struct muster_unit *unit)
-{
-    uint32_t last = muster_unit_last(graph, unit);
-    const struct muster_view_op *own = &graph->view->op[muster_unit_op(graph, unit)];
-    const struct muster_view_op *before =
-        last == MUSTER_NO_UNIT ? own : &graph->view->op[muster_unit_op(graph, &graph->unit[last])];
-    bool skips = before->member == own->member && own->number > before->number + 1;
-    bool known = muster_unit_knows(graph, unit, MUSTER_EDGE_LAST) && !skips;
-    int64_t gap = known ? muster_unit_own(graph, unit, MUSTER_EDGE_LAST) : 0;
-    return (double)(muster_unit_length_ns(graph, unit) + (gap > 0 ? gap : 0));
-}
-
-/* In each part of the run it is late as in what was timed of it; parts of which nothing was are as
- * the others. */
-static double share_of_run(const struct muster_graph *graph, uint32_t gpu)
-{
-    struct part part[PARTS] = {{0, 0}};
-    uint64_t begin = UINT64_MAX, end = 0;
-    for (unsigned pass = 0; pass < 2; pass++) {
-        for (uint32_t u = graph->first_unit[gpu]; u < graph->first_unit[gpu + 1]; u++) {
-            const struct muster_unit *unit = &graph->unit[u];
-            uint64_t at = muster_unit_begin_ns(graph, unit);
-            if (pass == 0) {
-                begin = at < begin ? at : begin;
-                end = at > end ? at : end;
-                continue;
-            }
-            struct part *own = &part[(at - begin) * PARTS / (end - begin + 1)];
-            bool late = unit->evaluated && graph->seat[unit->seat].culprit;
-            int64_t excess_ns = late ? muster_unit_excess_ns(graph, unit) : 0;
-            own->excess_ns += excess_ns > 0 ? (double)excess_ns : 0;
-            own->covered_ns += covered_ns(graph, unit);
-        }
-    }
-    double length = (double)(end - begin) / PARTS, timed = 0, run = 0, seen = 0, covered = 0;
-    for (unsigned i = 0; i < PARTS; i++) {
-        covered += part[i].covered_ns;
-        double more = part[i].covered_ns > 0 ? length / part[i].covered_ns : 0;
-        timed += part[i].excess_ns;
-        run += part[i].excess_ns * (more > 1 ? more : 1);
-        seen += part[i].covered_ns > 0;
-    }
-    bool all = covered >= WHOLE_RUN * (double)(end - begin);
-    return timed > 0 && !all ? run / timed * PARTS / seen : 1;
-}
-
 /* The upper quartile: a place that is met several times in a step lies closer to itself in it. */
 static double step_s(struct lates *lates)
 {
@@ -248,11 +195,10 @@ void muster_when_of(const struct muster_graph *graph, const struct muster_suspec
     struct muster_arena scratch = {0};
     struct lates lates = {.step = UINT64_MAX};
     collect(graph, suspects, s, &scratch, &lates);
-    *when = (struct muster_when){.of_run = 1, .step_s = step_s(&lates)};
+    *when = (struct muster_when){.step_s = step_s(&lates)};
     if (lates.n) {
         qsort(lates.at, lates.n, sizeof *lates.at, in_time);
         set_ends(&lates, when);
-        when->of_run = share_of_run(graph, suspects->suspect[s].gpu);
         if (!suspects->suspect[s].host && lates.step != UINT64_MAX)
             set_beat(&lates, &scratch, when);
     }

@@ -21,6 +21,7 @@ struct muster_suspect {
     double alone_ns; /* the same if all other suspects stay as they are */
     double last_ns;  /* the same once all other suspects are as usual */
     double share;    /* of the time that its timed operations cover */
+    double run_ns;   /* its gain in the whole run, what was not timed included */
 };
 
 struct muster_suspects {
@@ -39,9 +40,6 @@ struct muster_when {
     /* Late at each so-manieth step where it is late most, and how long that is; 0: at no beat. */
     uint32_t every_steps;
     double every_s;
-    /* Its lateness in the whole run over that in what was timed, as more is timed at some times
-     * than at others; 1: all was. */
-    double of_run;
     double step_s; /* how long a step takes; 0: not known */
 };
 
