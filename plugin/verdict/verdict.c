@@ -47,39 +47,37 @@ static void put_who(char *to, size_t size, const struct muster_finding *finding)
     muster_text_add(&text, ")");
 }
 
-/* How much of the run's time stands behind a share of what was timed. */
-struct scale {
-    double covered_s, run_s;
+/* What the job lost: where not all was timed, of the whole run. */
+struct loss {
+    double share, s;
+    bool sampled;
 };
 
-static struct scale scale_of(const struct muster_view *view, struct muster_arena *memory)
+static struct loss loss_of(const struct muster_view *view, const struct muster_finding *finding,
+                           struct muster_arena *memory)
 {
     const struct muster_view_span *span = muster_view_spans(view, memory);
-    struct scale scale = {0, 0};
+    double covered_s = 0, run_s = 0;
     for (size_t g = 0; span && g < view->gpus; g++) {
         double covered = (double)span[g].covered_ns / (double)MUSTER_NS_PER_S;
-        double run = (double)span[g].length_ns / (double)MUSTER_NS_PER_S;
-        scale = covered > scale.covered_s ? (struct scale){covered, run} : scale;
+        run_s = covered > covered_s ? (double)span[g].run_ns / (double)MUSTER_NS_PER_S : run_s;
+        covered_s = covered > covered_s ? covered : covered_s;
     }
-    return scale;
+    if (!(finding->cost_share > 0) || covered_s >= 0.9 * run_s)
+        return (struct loss){finding->cost_share, finding->cost_s, false};
+    double s = finding->cost_run_s > 0 ? finding->cost_run_s : finding->cost_share * run_s;
+    return (struct loss){s < run_s ? s / run_s : 1, s, true};
 }
 
-static void put_loss(char *to, size_t size, const struct muster_view *view,
-                     const struct muster_finding *finding, struct muster_arena *memory)
+static void put_loss(char *to, size_t size, const struct loss *loss)
 {
-    struct scale scale = scale_of(view, memory);
-    bool sampled = scale.covered_s < 0.9 * scale.run_s;
-    double run_s =
-        finding->cost_run_s > 0 ? finding->cost_run_s : finding->cost_share * scale.run_s;
-    if (!(finding->cost_share > 0)) {
-        snprintf(to, size, "%.3g s", finding->cost_s);
-    } else if (sampled) {
-        snprintf(to, size, "%.2g %% of its time, about %.2g s over the run",
-                 100 * finding->cost_share, run_s);
-    } else {
-        snprintf(to, size, "%.2g %% of its time, %.3g s", 100 * finding->cost_share,
-                 finding->cost_s);
-    }
+    if (!(loss->share > 0))
+        snprintf(to, size, "%.3g s", loss->s);
+    else if (loss->sampled)
+        snprintf(to, size, "%.2g %% of its time, about %.2g s over the run", 100 * loss->share,
+                 loss->s);
+    else
+        snprintf(to, size, "%.2g %% of its time, %.3g s", 100 * loss->share, loss->s);
 }
 
 /* ", before the first of 3 AllReduce of each step, each 10th step (every 5.2 s)" */
@@ -134,9 +132,10 @@ static void put_late(struct muster_verdict_writer *writer, const struct muster_v
                      const struct muster_finding *finding)
 {
     char who[192], loss[96], rank[96];
+    struct loss lost = loss_of(view, finding, &writer->memory);
     put_who(who, sizeof who, finding);
     muster_verdict_put_ranks(rank, sizeof rank, "R", finding->rank, finding->ranks);
-    put_loss(loss, sizeof loss, view, finding, &writer->memory);
+    put_loss(loss, sizeof loss, &lost);
     bool host = finding->kind == MUSTER_FINDING_LATE_HOST;
     const char *s = finding->ranks == 1 || host ? "s" : "";
     if (finding->mode == MUSTER_MODE_MOVES) {
@@ -147,10 +146,9 @@ static void put_late(struct muster_verdict_writer *writer, const struct muster_v
     muster_verdict_word(writer, "%s hold%s this job back: the others wait, and it loses %s.", who,
                         s, loss);
     muster_verdict_word(writer, "%s hold%s this job back: it loses %s.", who, s, loss);
-    muster_verdict_word(writer, "%s hold%s this job back: %.2g %% lost.", who, s,
-                        100 * finding->cost_share);
+    muster_verdict_word(writer, "%s hold%s this job back: %.2g %% lost.", who, s, 100 * lost.share);
     muster_verdict_word(writer, "%s hold%s this job back: %.2g %% lost.", rank, s,
-                        100 * finding->cost_share);
+                        100 * lost.share);
     muster_verdict_end_line(writer);
     put_cause(writer, finding);
 }
@@ -173,7 +171,8 @@ static void put_transfer(struct muster_verdict_writer *writer, const struct must
                          const struct muster_finding *finding)
 {
     char loss[96], from[192], to[192];
-    put_loss(loss, sizeof loss, view, finding, &writer->memory);
+    struct loss lost = loss_of(view, finding, &writer->memory);
+    put_loss(loss, sizeof loss, &lost);
     if (finding->ranks >= 2) {
         put_ends(from, to, sizeof from, finding);
         muster_verdict_word(writer, "The transfer from %s to %s holds this job back: it loses %s.",

@@ -66,6 +66,42 @@ static void a_late_rank_is_named_in_three_lines(void **state)
     muster_view_free(&view);
 }
 
+/* Two operations a second for 10 s, of which those of the last second were timed, when the rank was
+ * late for most of the time. */
+static void what_a_sampled_job_lost_is_a_share_of_its_run(void **state)
+{
+    enum { OPS = 21, TIMED = 19, MS = 1000000 };
+    struct muster_view view = {0};
+    struct muster_findings findings = {0};
+    struct muster_verdict verdict;
+    struct muster_err err;
+    (void)state;
+    for (unsigned g = 0; g < RANKS; g++) {
+        const struct muster_view_gpu gpu = {
+            .rank = (int32_t)g, .gpu_index = -1, .host = "h", .host_times = true, .one_pace = true};
+        muster_view_add_gpu(&view, &gpu);
+        uint32_t member = muster_view_add_member(&view, g, 7, (int32_t)g, RANKS, 1, "world");
+        for (unsigned i = 0; i < OPS; i++) {
+            struct muster_op op = {
+                .number = i, .enqueue_ns = (1000ull + 500 * i) * MS, .peer = -1, .count = 1};
+            op.begin_ns = i < TIMED ? 0 : op.enqueue_ns;
+            op.end_ns = i < TIMED ? 0 : op.enqueue_ns + MS;
+            op.source = i < TIMED ? MUSTER_SOURCE_NONE : MUSTER_SOURCE_GPU;
+            muster_view_add_op(&view, member, &op);
+        }
+    }
+    assert_int_equal(muster_view_finish(&view, &err), 0);
+    struct muster_finding *finding = add(&findings, MUSTER_FINDING_LATE_RANK, 2);
+    finding->cost_share = 0.9;
+    finding->cost_run_s = 2;
+    muster_verdict_of(&view, &findings, 0, &verdict);
+    assert_non_null(strstr(verdict.line[0], "loses 20 % of its time, about 2 s over the run"));
+    muster_verdict_of(&view, &findings, 60, &verdict);
+    assert_non_null(strstr(verdict.line[0], "20 % lost"));
+    muster_findings_free(&findings);
+    muster_view_free(&view);
+}
+
 static void causes_of_several_ranks_stand_in_one_line(void **state)
 {
     struct muster_view view;
@@ -334,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_rank_is_named_in_three_lines),
+        cmocka_unit_test(what_a_sampled_job_lost_is_a_share_of_its_run),
         cmocka_unit_test(causes_of_several_ranks_stand_in_one_line),
         cmocka_unit_test(ranks_that_disagree_are_named_with_what_they_called),
         cmocka_unit_test(a_slow_transfer_names_both_ends),
