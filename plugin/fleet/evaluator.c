@@ -22,8 +22,8 @@ enum {
 #define LATEST_NS    (10 * MUSTER_NS_PER_S) /* of what is held: so much, and up to twice that */
 #define HANG_NS      MUSTER_NS_PER_S
 #define ENDED_NS                                                                                   \
-    (2 * MUSTER_NS_PER_S)                    /* until all of a job that is over is told; less than \
-                                                hosts are heard for after their last message */
+    (2 * MUSTER_NS_PER_S) /* until all of a job that is over is heard; less than                   \
+                             hosts are heard for after their last message */
 #define AGAIN_NS      (10 * MUSTER_NS_PER_S) /* while nothing moves and it is no hang; doubles */
 #define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
 

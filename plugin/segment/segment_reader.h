@@ -46,7 +46,7 @@ size_t muster_segment_ring_upto(int fd, uint64_t to, uint64_t *next, struct must
 int muster_segment_read_tables(const char *path, struct muster_segment *segment,
                                struct muster_err *err);
 
-/* The same without the rows, which are most of it and say nothing of single operations. */
+/* The same without the rows, which are most of it and hold no single operations. */
 int muster_segment_read_all_but_rows(const char *path, struct muster_segment *segment,
                                      struct muster_err *err);
 

@@ -1,5 +1,5 @@
 /* The operations of one GPU in the order of its calls, and where calls are missing between them, as
- * their numbers tell: what a window left out, or a ring lost. */
+ * their numbers show: what a window left out, or a ring lost. */
 #ifndef MUSTER_VIEW_CALL_ORDER_H
 #define MUSTER_VIEW_CALL_ORDER_H
 

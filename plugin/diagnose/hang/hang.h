@@ -10,7 +10,7 @@
  *
  * Of a job that is gone as a whole, and hung in nothing, the one that was killed a second or more
  * before all others can be named, as hang_dead, where they waited for it. Who asks is somebody that
- * looked on while it lived: of a recording the report tells who called less.
+ * looked on while it lived: of a recording the report shows who called less.
  *
  * Times are each rank's own CLOCK_MONOTONIC; ranks of several hosts are compared on the clock of
  * the day, and only to seconds.

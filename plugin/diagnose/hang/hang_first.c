@@ -138,7 +138,7 @@ static bool name_first(struct muster_hang_cases *cases, struct muster_hang_comm 
     hang->finding.went = MUSTER_WENT_KILLED;
     describe(hang, first, waited);
     muster_hang_case_close(hang);
-    /* Nothing tells how often that is right: bench/accuracy knows jobs that are there to be asked.
+    /* How often that is right is not known: bench/accuracy knows jobs that are there to be asked.
      */
     hang->finding.confidence = muster_confidence_hang(MUSTER_FINDING_HANG_DEAD, MUSTER_PROOF_TIE);
     hang->finding.since_unix_ns = first->from_ns;
