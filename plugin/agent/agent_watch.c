@@ -141,6 +141,7 @@ static void look_at_jobs(struct muster_agent_watch *watch, const struct muster_f
         muster_arena_array(&memory, n + 1, sizeof(struct muster_agent_job *));
     struct muster_found *own = muster_arena_array(&memory, n + 1, sizeof *own);
     size_t *living = muster_arena_array(&memory, JOBS, sizeof *living);
+    size_t all = living_of(found, n);
     if (!memory.failed)
         find_jobs(watch, found, n, of);
     for (size_t j = 0; !memory.failed && j < watch->jobs; j++) {
@@ -150,7 +151,7 @@ static void look_at_jobs(struct muster_agent_watch *watch, const struct muster_f
         for (size_t k = 0; k < n; k++)
             if (of[k] == watch->job[i])
                 own[mine++] = found[k];
-        muster_agent_job_share(watch->job[i], living_of(found, n));
+        muster_agent_job_share(watch->job[i], all);
         living[i] = muster_agent_job_look(watch->job[i], own, mine, &now, count_finding, ever);
     }
     if (!memory.failed)
