@@ -66,20 +66,23 @@ const char *muster_gather_name(const struct muster_gather *gather)
     return gather->name;
 }
 
-bool muster_gather_has(const struct muster_gather *gather, const char *path, uint32_t uid)
-{
-    for (size_t i = 0; gather->uid == uid && i < gather->publishers; i++)
-        if (strcmp(gather->publisher[i]->path, path) == 0)
-            return gather->publisher[i]->seen &&
-                   muster_gather_is(gather, &gather->publisher[i]->identity, uid);
-    return false;
-}
-
-static struct muster_publisher *publisher_of(struct muster_gather *gather, const char *path)
+static struct muster_publisher *publisher_at(const struct muster_gather *gather, const char *path)
 {
     for (size_t i = 0; i < gather->publishers; i++)
         if (strcmp(gather->publisher[i]->path, path) == 0)
             return gather->publisher[i];
+    return NULL;
+}
+
+bool muster_gather_has(const struct muster_gather *gather, const char *path, uint32_t uid)
+{
+    const struct muster_publisher *publisher =
+        gather->uid == uid ? publisher_at(gather, path) : NULL;
+    return publisher && publisher->seen && muster_gather_is(gather, &publisher->identity, uid);
+}
+
+static struct muster_publisher *add_publisher(struct muster_gather *gather, const char *path)
+{
     if (gather->publishers == MUSTER_WIRE_PROCESSES ||
         !muster_grow(&gather->publisher, gather->publishers, sizeof(struct muster_publisher *)))
         return NULL;
@@ -117,7 +120,9 @@ size_t muster_gather_look(struct muster_gather *gather, const struct muster_foun
     for (size_t i = 0; i < gather->publishers; i++)
         gather->publisher[i]->seen = false;
     for (size_t i = 0; i < n; i++) {
-        struct muster_publisher *publisher = publisher_of(gather, found[i].path);
+        struct muster_publisher *publisher = publisher_at(gather, found[i].path);
+        if (!publisher)
+            publisher = add_publisher(gather, found[i].path);
         if (!publisher)
             continue;
         publisher->seen = true;

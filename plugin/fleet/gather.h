@@ -25,8 +25,7 @@ struct muster_gather *muster_gather_new(const struct muster_seg_identity *who, u
 void muster_gather_free(struct muster_gather *gather);
 bool muster_gather_is(const struct muster_gather *gather, const struct muster_seg_identity *who,
                       uint32_t uid);
-/* Whether the segment at `path` was found to be one of the job's, as it was read
- * last. */
+/* Whether the segment at `path` was found to be one of the job's, as it was read last. */
 bool muster_gather_has(const struct muster_gather *gather, const char *path, uint32_t uid);
 /* fleet_name.h */
 const char *muster_gather_name(const struct muster_gather *gather);
