@@ -21,9 +21,9 @@ enum {
 #define ALONE_NS     (6 * MUSTER_NS_PER_S)  /* so long a look at all waits for them */
 #define LATEST_NS    (10 * MUSTER_NS_PER_S) /* of what is held: so much, and up to twice that */
 #define HANG_NS      MUSTER_NS_PER_S
-#define ENDED_NS                                                                                   \
-    (2 * MUSTER_NS_PER_S) /* until all of a job that is over is heard; less than                   \
-                             hosts are heard for after their last message */
+/* Until all of a job that is over is heard; less than hosts are heard for after their last
+ * message. */
+#define ENDED_NS      (2 * MUSTER_NS_PER_S)
 #define AGAIN_NS      (10 * MUSTER_NS_PER_S) /* while nothing moves and it is no hang; doubles */
 #define AGAIN_MOST_NS (320 * MUSTER_NS_PER_S)
 
@@ -436,7 +436,7 @@ static bool keep_heard(struct muster_evaluator *evaluator, struct muster_finding
     return true;
 }
 
-static bool evaluate_hangs(struct muster_evaluator *evaluator, struct muster_join *join,
+static bool evaluate_hangs(struct muster_evaluator *evaluator, struct muster_join *join, bool over,
                            uint64_t now_ns, muster_watch_emit *emit, void *arg)
 {
     struct muster_findings now = {0};
@@ -446,7 +446,6 @@ static bool evaluate_hangs(struct muster_evaluator *evaluator, struct muster_joi
         return false;
     bool whole = muster_view_of_run_aligned(&run, &view, NULL) == 0;
     if (whole) {
-        bool over = muster_join_coverage(join, now_ns).living == 0;
         whole =
             muster_hang_find(&view, evaluator->hang_ns, over, &now) && keep_heard(evaluator, &now);
         muster_view_free(&view);
@@ -474,7 +473,7 @@ static bool look_hangs(struct muster_evaluator *evaluator, struct muster_join *j
     evaluator->again_ns = moved ? AGAIN_NS : evaluator->again_ns;
     if (whole && worth_evaluating(evaluator, living, now_ns, moved)) {
         evaluator->evaluated_ns = now_ns;
-        whole = evaluate_hangs(evaluator, join, now_ns, emit, arg);
+        whole = evaluate_hangs(evaluator, join, living == 0, now_ns, emit, arg);
     }
     evaluator->hang_due_ns = rest_until(begin, 1, HANG_NS, now_ns);
     return whole;
