@@ -181,8 +181,8 @@ bool muster_process_read_tables(struct muster_process *process, const char *path
                   : muster_segment_read_all_but_rows(path, segment, NULL);
     if (rc != 0)
         return false;
-    process->identity = process->segment->identity;
-    return window_nets(process->refreshed, process->segment->net);
+    process->identity = segment->identity;
+    return window_nets(process->refreshed, segment->net);
 }
 
 /* ---- as it stands ---- */
