@@ -133,12 +133,12 @@ static bool is_lacking(const struct muster_doctor *doctor, const struct muster_c
 {
     if (strcmp(check->id, "gpu.multicast") == 0) /* it may do without: only where the job fails */
         return doctor->symptoms && check->suspect[0] && muster_doctor_lacks_caps(doctor);
-    if (strncmp(check->id, "net.", 4) == 0 && has_hosts_network(doctor))
-        return false;
     bool of_cgroup = strcmp(check->id, "limit.processes") != 0; /* ulimit -u is no container's */
     for (int i = 0; i < check->evidences; i++)
         of_cgroup |= strncmp(check->evidence[i], "pids.max", 8) == 0;
-    return check->status >= MUSTER_CHECK_WARNING && of_cgroup;
+    if (check->status < MUSTER_CHECK_WARNING || !of_cgroup)
+        return false;
+    return strncmp(check->id, "net.", 4) != 0 || !has_hosts_network(doctor);
 }
 
 /* Whether these words are among those: one option may begin another. */
