@@ -251,9 +251,8 @@ void muster_setting_expected(const struct muster_setting *setting, char *to, siz
                  MUSTER_SETTINGS_PATH - 1);
         break;
     case MUSTER_SETTING_WORD:
-        for (size_t i = 0; setting->words[i]; i++)
-            muster_text_add(&text, "%s%s", muster_text_join(i, count_words(setting), " or "),
-                            setting->words[i]);
+        for (size_t i = 0, n = count_words(setting); i < n; i++)
+            muster_text_add(&text, "%s%s", muster_text_join(i, n, " or "), setting->words[i]);
         break;
     }
 }
