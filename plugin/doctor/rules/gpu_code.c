@@ -1,8 +1,9 @@
 #include "doctor/rules/gpu_code.h"
-#include "base/text.h"
 
 #include <stdint.h>
 #include <string.h>
+
+#include "base/text.h"
 
 /* A CUDA binary as nvcc writes it since CUDA 4: a header of 16 bytes with the length of what
  * follows, which is entries, each with its kind, the length of its header and of its content, and

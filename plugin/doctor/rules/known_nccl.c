@@ -1,7 +1,8 @@
 #include "doctor/rules/known_nccl.h"
-#include "base/text.h"
 
 #include <string.h>
+
+#include "base/text.h"
 
 #define SOMETIMES MUSTER_KNOWN_SOMETIMES
 #define LIKELY    MUSTER_KNOWN_LIKELY
