@@ -6,8 +6,9 @@ usage: versions.py --build BUILD [--nccl FOLDER] [--out FOLDER] [--child NAME=SO
 Tuner: all-reduces of 16 to 512 KiB under a policy that gives each size another protocol than NCCL
 does, in every timing mode: counts, bytes and results are right, and each size ran as its rule says.
 Child (inspector or example, NVIDIA's profilers): the same job with it alone, and in MUSTER_CHAIN:
-the operations that its own output lists are the same. A row each. Exit status 0 if all is right, 1
-if not, 77: no GPU here.
+the operations that its own output lists are the same. Child muster: another copy of muster's library;
+each operation is counted once, by one of the two, and the other says so. A row each. Exit status 0 if
+all is right, 1 if not, 77: no GPU here.
 """
 import argparse
 import collections
@@ -28,6 +29,7 @@ import ranks  # noqa: E402
 
 # NCCL itself takes ll for the small ones and ll128 or simple for the large.
 WANTED = dict(zip([4 * words for words in harm_cell.SIZES], ("simple", "ll128", "ll", "simple")))
+SECOND = "another copy of muster records this process already"
 ROW = "%-7s %-11s %-10s %s"
 CELL_S = 40
 
@@ -39,19 +41,19 @@ def policy():
 
 
 def play(options, library, environment):
-    """What the cell printed, and its status."""
+    """What the cell printed, what is wrong, and its standard error."""
     command = [sys.executable, "-B", os.path.join(HERE, "harm_cell.py"), "sizes",
                options.paths[library], "--rounds", "2", "--seconds", "20"]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True,
                               timeout=CELL_S)
     except subprocess.TimeoutExpired:
-        return None, "HANGS"
+        return None, "HANGS", ""
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
         words = done.stderr.strip().splitlines()
-        return None, "status %d: %s" % (done.returncode, words[-1] if words else "")
-    return json.loads(lines[-1]), None
+        return None, "status %d: %s" % (done.returncode, words[-1] if words else ""), done.stderr
+    return json.loads(lines[-1]), None, done.stderr
 
 
 def tuned(options, library, mode):
@@ -62,26 +64,34 @@ def tuned(options, library, mode):
             file.write(policy())
         environment = harm.environment(options, harm.Cell(mode, library, "sizes"), run)
         environment.update(NCCL_TUNER_PLUGIN="libnccl-tuner-muster.so", MUSTER_CONFIG=rules)
-        own, wrong = play(options, library, environment)
+        own, wrong, _ = play(options, library, environment)
         if wrong:
             return [wrong]
-        answer = subprocess.run([options.muster, "report", run, "--format", "json"],
-                                capture_output=True, text=True)
-        if not answer.stdout.startswith("{"):
-            return ["no report: " + answer.stderr.strip()]
-        return compare_tuned(own["issued"], json.loads(answer.stdout))
+        report, wrong = report_of(options, run)
+        return [wrong] if wrong else compare_tuned(own["issued"], report)
+
+
+def report_of(options, run):
+    answer = subprocess.run([options.muster, "report", run, "--format", "json"],
+                            capture_output=True, text=True)
+    if not answer.stdout.startswith("{"):
+        return None, "no report: " + answer.stderr.strip()
+    return json.loads(answer.stdout), None
+
+
+def counted(issued, report):
+    """What is wrong of the report's operations and bytes."""
+    found = [sum(row["count"] for row in report["ops"]), sum(row["bytes"] for row in report["ops"])]
+    return ["recorded %s of %s" % (found, issued["AllReduce"])] if found != issued["AllReduce"] else []
 
 
 def compare_tuned(issued, report):
-    wrong, count, size = [], 0, 0
+    wrong = []
     for row in report["ops"]:
-        count, size = count + row["count"], size + row["bytes"]
         if row["proto"] != WANTED.get(row["size"]):
             wrong.append("%d bytes: %s, not %s" % (row["size"], row["proto"],
                                                    WANTED.get(row["size"])))
-    if [count, size] != issued["AllReduce"]:
-        wrong.append("recorded %s of %s" % ([count, size], issued["AllReduce"]))
-    return wrong
+    return wrong + counted(issued, report)
 
 
 def of_inspector(folder):
@@ -130,7 +140,7 @@ def output_of(options, library, child, chained):
             NCCL_PROFILE_GROUP_API_POOL_SIZE="4096", NCCL_PROFILE_COLL_API_POOL_SIZE="4096",
             NCCL_PROFILE_DUMP_FILE=os.path.join(dump, "example"))
         environment["MUSTER_CHAIN" if chained else "NCCL_PROFILER_PLUGIN"] = options.child[child]
-        _, wrong = play(options, library, environment)
+        _, wrong, _ = play(options, library, environment)
         return CHILDREN[child](dump), wrong
 
 
@@ -149,6 +159,22 @@ def beside(options, library, child):
     return []
 
 
+def with_itself(options, library):
+    """What is wrong where another copy of muster is the other profiler."""
+    with tempfile.TemporaryDirectory() as scratch:
+        run = os.path.join(scratch, "run")
+        environment = harm.environment(options, harm.Cell("auto", library, "sizes"), run)
+        environment["MUSTER_CHAIN"] = options.child["muster"]
+        own, wrong, said = play(options, library, environment)
+        if wrong:
+            return [wrong]
+        report, wrong = report_of(options, run)
+        if wrong:
+            return [wrong]
+        unsaid = [] if SECOND in said else ["no word that the other copy records"]
+        return counted(own["issued"], report) + unsaid
+
+
 def parse(arguments):
     def words(text):
         return text.split(",")
@@ -162,8 +188,8 @@ def parse(arguments):
     parser.add_argument("--jobs", type=int, default=4)
     options = parser.parse_args(arguments)
     options.child = dict(child.split("=", 1) for child in options.child)
-    for child in set(options.child) - set(CHILDREN):
-        parser.error("no %s in %s" % (child, ", ".join(CHILDREN)))
+    for child in set(options.child) - {*CHILDREN, "muster"}:
+        parser.error("no %s in %s, muster" % (child, ", ".join(CHILDREN)))
     return options
 
 
@@ -182,7 +208,8 @@ def main(arguments):
         wanted = [n for n in options.paths if not options.libraries or n in options.libraries]
         rows = [("tuner", library, mode, pool.submit(tuned, options, library, mode))
                 for library in wanted for mode in options.modes]
-        rows += [("child", library, child, pool.submit(beside, options, library, child))
+        rows += [("child", library, child, pool.submit(with_itself, options, library) if child == "muster"
+                  else pool.submit(beside, options, library, child))
                  for library in wanted for child in options.child]
         for what, library, how, future in rows:
             wrong = future.result()

@@ -36,6 +36,12 @@ class Tuned(unittest.TestCase):
         self.assertIn("of [160, ", wrong[0])
 
 
+class Counted(unittest.TestCase):
+    def test_operations_that_are_counted_twice_are_named(self):
+        self.assertEqual(versions.counted(ISSUED, {"ops": good()}), [])
+        self.assertEqual(len(versions.counted(ISSUED, {"ops": good() + good()})), 1)
+
+
 class Outputs(unittest.TestCase):
     def read(self, child, text):
         with tempfile.TemporaryDirectory() as folder:
