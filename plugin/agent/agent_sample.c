@@ -25,6 +25,13 @@ void muster_agent_name_run(char to[static MUSTER_AGENT_NAME], const char *run_di
 
 /* ---- totals ---- */
 
+/* Whoever writes a segment can write any number: a sum that wraps would fall. */
+static void add(uint64_t *to, uint64_t n)
+{
+    if (__builtin_add_overflow(*to, n, to))
+        *to = UINT64_MAX;
+}
+
 /* `to` becomes the larger: a torn read must not let a counter fall. */
 static void raise(uint64_t *to, uint64_t now)
 {
@@ -52,28 +59,28 @@ static void raise_totals(struct muster_agent_totals *to, const struct muster_age
 static void add_totals(struct muster_agent_totals *to, const struct muster_agent_totals *from)
 {
     for (unsigned f = 0; f < MUSTER_FUNCS; f++) {
-        to->func[f].operations += from->func[f].operations;
-        to->func[f].bytes += from->func[f].bytes;
-        to->func[f].timed += from->func[f].timed;
-        to->func[f].timed_ns += from->func[f].timed_ns;
+        add(&to->func[f].operations, from->func[f].operations);
+        add(&to->func[f].bytes, from->func[f].bytes);
+        add(&to->func[f].timed, from->func[f].timed);
+        add(&to->func[f].timed_ns, from->func[f].timed_ns);
     }
     for (unsigned b = 0; b <= MUSTER_AGENT_BOUNDS; b++)
-        to->bucket[b] += from->bucket[b];
+        add(&to->bucket[b], from->bucket[b]);
     for (unsigned d = 0; d < MUSTER_DROPS; d++)
-        to->dropped[d] += from->dropped[d];
-    to->lost += from->lost;
-    to->net_bytes += from->net_bytes;
-    to->net_wait_ns += from->net_wait_ns;
+        add(&to->dropped[d], from->dropped[d]);
+    add(&to->lost, from->lost);
+    add(&to->net_bytes, from->net_bytes);
+    add(&to->net_wait_ns, from->net_wait_ns);
 }
 
 struct muster_agent_func muster_agent_all(const struct muster_agent_totals *totals)
 {
     struct muster_agent_func all = {0};
     for (unsigned f = 0; f < MUSTER_FUNCS; f++) {
-        all.operations += totals->func[f].operations;
-        all.bytes += totals->func[f].bytes;
-        all.timed += totals->func[f].timed;
-        all.timed_ns += totals->func[f].timed_ns;
+        add(&all.operations, totals->func[f].operations);
+        add(&all.bytes, totals->func[f].bytes);
+        add(&all.timed, totals->func[f].timed);
+        add(&all.timed_ns, totals->func[f].timed_ns);
     }
     return all;
 }
@@ -98,18 +105,18 @@ static unsigned bucket_of(unsigned octave)
 static void add_row(const struct muster_seg_row *row, struct muster_agent_totals *totals)
 {
     struct muster_agent_func *func = &totals->func[row->func];
-    func->operations += row->count;
-    func->bytes += row->bytes;
+    add(&func->operations, row->count);
+    add(&func->bytes, row->bytes);
     /* Durations on the GPU's clock alone: others hold what the host and the network add. */
     if (!row->timed && !row->event_timed)
         return;
-    func->timed_ns += row->sum_ns;
+    add(&func->timed_ns, row->sum_ns);
     for (unsigned octave = 0; octave < MUSTER_HIST_OCTAVES; octave++) {
         uint64_t n = 0;
         for (unsigned i = 0; i < MUSTER_HIST_SUB; i++)
             n += row->hist.n[octave * MUSTER_HIST_SUB + i];
-        totals->bucket[bucket_of(octave)] += n;
-        func->timed += n;
+        add(&totals->bucket[bucket_of(octave)], n);
+        add(&func->timed, n);
     }
 }
 
@@ -124,8 +131,8 @@ static void read_totals(const struct muster_segment *segment, struct muster_agen
         if (net->comm == 0)
             continue;
         process->network = true;
-        totals.net_bytes += net->send ? net->bytes : 0;
-        totals.net_wait_ns += net->net_wait_ns;
+        add(&totals.net_bytes, net->send ? net->bytes : 0);
+        add(&totals.net_wait_ns, net->net_wait_ns);
     }
     for (unsigned d = 0; d < MUSTER_DROPS; d++)
         totals.dropped[d] = atomic_load_explicit(&segment->drops[d], memory_order_relaxed);
