@@ -32,7 +32,7 @@ static int64_t middle(int64_t *value, size_t n)
 static bool is_behind(int64_t gap_ns, int64_t usual_ns)
 {
     return gap_ns != MUSTER_NO_OWN && usual_ns != MUSTER_NO_OWN &&
-           (usual_ns < MUSTER_GAP_NS || gap_ns > READY * usual_ns);
+           (usual_ns < MUSTER_GAP_NS || gap_ns / READY > usual_ns);
 }
 
 /* What is usual in a turn; lower medians. */
