@@ -335,9 +335,28 @@ static bool mark_process(struct muster_evaluator *evaluator,
     return true;
 }
 
+/* Who gave up what others stand in is heard, too. */
+static void hear_ended(struct muster_evaluator *evaluator,
+                       const struct muster_join_process *process)
+{
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS && process->segment->comm[i].uid; i++) {
+        const struct muster_seg_comm *comm = &process->segment->comm[i];
+        size_t at = comm->end_ns ? muster_hashmap_find(&evaluator->by_id, &comm->id) : SIZE_MAX;
+        if (at != SIZE_MAX)
+            evaluator->standing[at].heard++;
+    }
+}
+
 static bool is_gone(const struct muster_join_process *process)
 {
     return process->state == MUSTER_PROCESS_KILLED || process->state == MUSTER_PROCESS_EXITED;
+}
+
+static bool is_heard_of(const struct muster_join *join, const struct muster_join_process *process,
+                        uint64_t now_ns)
+{
+    const struct muster_join_host *host = &join->host[process->host];
+    return host->instance && muster_join_hears(join, host, now_ns);
 }
 
 /* Communicators as they stand, each with the time since which it stands so. */
@@ -354,12 +373,14 @@ static bool mark_all(struct muster_evaluator *evaluator, const struct muster_joi
     evaluator->by_id = (struct muster_hashmap){.key_bytes = sizeof(uint64_t)};
     size_t gone = 0;
     for (size_t i = 0; whole && i < join->processes; i++) {
-        const struct muster_join_host *host = &join->host[join->process[i].host];
-        if (!host->instance || !muster_join_hears(join, host, now_ns))
+        if (!is_heard_of(join, &join->process[i], now_ns))
             continue;
         whole = mark_process(evaluator, &join->process[i], i);
         gone += is_gone(&join->process[i]);
     }
+    for (size_t i = 0; whole && i < join->processes; i++)
+        if (is_heard_of(join, &join->process[i], now_ns))
+            hear_ended(evaluator, &join->process[i]);
     evaluator->gone_ns = gone > evaluator->gone ? now_ns : evaluator->gone_ns;
     evaluator->gone = gone;
     for (size_t i = 0; i < evaluator->standings; i++) {

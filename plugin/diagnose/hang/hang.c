@@ -138,6 +138,7 @@ static bool find(struct muster_hang_cases *cases, struct muster_hang_state *stat
         prepare(&state->comm[c]);
     bool whole = evaluate(cases, state) && muster_hang_causes(cases, state) &&
                  muster_hang_evaluate_gone(cases, state);
+    whole = whole && (cases->n > 0 || muster_hang_evaluate_given_up(cases, state));
     return whole && (!first || cases->n > 0 || muster_hang_evaluate_first(cases, state));
 }
 

@@ -55,6 +55,12 @@ uint64_t muster_hang_unix_ns(const struct muster_hang_member *member, uint64_t o
     return own_ns + (uint64_t)member->to_unix_ns;
 }
 
+uint64_t muster_hang_last_unix_ns(const struct muster_hang_member *member)
+{
+    bool called = member->called_ns > member->heartbeat_ns;
+    return muster_hang_unix_ns(member, called ? member->called_ns : member->heartbeat_ns);
+}
+
 uint64_t muster_hang_latest_unix_ns(const struct muster_hang_comm *comm)
 {
     uint64_t latest = 0;

@@ -75,6 +75,8 @@ uint64_t muster_hang_waited_ns(const struct muster_hang_member *member);
 /* When that was. */
 uint64_t muster_hang_called_unix_ns(const struct muster_hang_member *member);
 uint64_t muster_hang_unix_ns(const struct muster_hang_member *member, uint64_t own_ns);
+/* Its last sign of life: its heartbeat, or a call behind that. */
+uint64_t muster_hang_last_unix_ns(const struct muster_hang_member *member);
 /* The newest moment that any rank of the communicator was seen. */
 uint64_t muster_hang_latest_unix_ns(const struct muster_hang_comm *comm);
 bool muster_hang_gone(const struct muster_hang_member *member);
@@ -126,6 +128,9 @@ bool muster_hang_causes(struct muster_hang_cases *cases, struct muster_hang_stat
 /* After the causes are known: adds processes that are gone and that no case names or explains.
  * False: no memory. */
 bool muster_hang_evaluate_gone(struct muster_hang_cases *cases, struct muster_hang_state *view);
+
+/* Where that adds nothing: who was killed, after which the others gave up. False: no memory. */
+bool muster_hang_evaluate_given_up(struct muster_hang_cases *cases, struct muster_hang_state *view);
 
 /* Where that adds nothing: who was killed before all others of a job that is over. False: no
  * memory. */

@@ -17,22 +17,15 @@ struct first {
     uint32_t n;
 };
 
-/* By its heartbeat, or a call behind that. Since 1970. */
-static uint64_t last_unix_ns(const struct muster_hang_member *member)
-{
-    bool called = member->called_ns > member->heartbeat_ns;
-    return muster_hang_unix_ns(member, called ? member->called_ns : member->heartbeat_ns);
-}
-
 static struct first first_of(const struct muster_hang_comm *comm)
 {
     struct first first = {.from_ns = UINT64_MAX, .then_ns = UINT64_MAX};
     for (uint32_t i = 0; i < comm->members; i++) {
-        uint64_t at = last_unix_ns(&comm->member[i]);
+        uint64_t at = muster_hang_last_unix_ns(&comm->member[i]);
         first.from_ns = at < first.from_ns ? at : first.from_ns;
     }
     for (uint32_t i = 0; i < comm->members; i++) {
-        uint64_t at = last_unix_ns(&comm->member[i]);
+        uint64_t at = muster_hang_last_unix_ns(&comm->member[i]);
         if (at - first.from_ns <= TOGETHER_NS) {
             first.until_ns = at > first.until_ns ? at : first.until_ns;
             first.n++;
@@ -45,7 +38,7 @@ static struct first first_of(const struct muster_hang_comm *comm)
 
 static bool is_first(const struct first *first, const struct muster_hang_member *member)
 {
-    return last_unix_ns(member) <= first->until_ns;
+    return muster_hang_last_unix_ns(member) <= first->until_ns;
 }
 
 /* Seen as a whole, gone as a whole, and nobody gave it up in order. */

@@ -241,6 +241,7 @@ static void describe(struct muster_hang_member *member, const struct muster_proc
         .pid = who->pid,
         .state = process->state,
         .over = entry->end_ns != 0,
+        .over_ns = entry->end_ns,
         .from_log = process->elsewhere,
         .begin_ns = who->begin_mono_ns,
         .heartbeat_ns = segment->heartbeat_mono_ns,

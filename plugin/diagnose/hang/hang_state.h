@@ -53,6 +53,7 @@ struct muster_hang_member {
     uint32_t pid;
     enum muster_process_state state;
     bool over;         /* it finalized the communicator */
+    uint64_t over_ns;  /* when; 0: it did not */
     bool from_log;     /* its segment is not visible: known to the second */
     uint64_t begin_ns; /* of the process */
     uint64_t seen_ns;  /* up to then it is known what it did */

@@ -189,6 +189,32 @@ static void test_absent_rank(void **state)
     assert_int_equal(fleet->published.first.victims, 7);
 }
 
+/* Rank 2 is killed, and the others, on both hosts, give up what they wait in before that is a hang.
+ */
+static void test_who_was_killed_before_the_others_gave_up(void **state)
+{
+    struct fleet *fleet = *state;
+    half(fleet, -1, HOSTS);
+    half(fleet, -1, HOSTS);
+    fleet->host[0]->process[2].state = MUSTER_PROCESS_KILLED;
+    for (unsigned h = 0; h < HOSTS; h++)
+        for (unsigned i = 0; i < MADE_RANKS; i++) {
+            struct muster_seg_comm *comm = &fleet->host[h]->comm[i].seg;
+            if (h == 0 && i == 2)
+                continue;
+            comm->calls++;
+            comm->called_ns = fleet->host[h]->message.mono_ns;
+            comm->end_ns = fleet->host[h]->message.mono_ns + 7 * MADE_SECOND / 10;
+        }
+    for (unsigned i = 0; i < 16; i++)
+        half(fleet, -2, HOSTS);
+    assert_int_equal(fleet->published.n, 1);
+    assert_int_equal(fleet->published.resolved, 0);
+    assert_int_equal(fleet->published.first.kind, MUSTER_FINDING_HANG_DEAD);
+    assert_int_equal(fleet->published.first.rank[0], 2);
+    assert_int_equal(fleet->published.first.victims, 7);
+}
+
 /* What is looked at begins where it did, look after look, until older operations leave or somebody
  * falls silent: then it is another window, which has a share of false verdicts of its own. */
 static void test_looks_at_one_window(void **state)
@@ -431,6 +457,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nobody_is_late, begin, end),
         cmocka_unit_test_setup_teardown(test_silent_host_is_not_blamed, begin, end),
         cmocka_unit_test_setup_teardown(test_absent_rank, begin, end),
+        cmocka_unit_test_setup_teardown(test_who_was_killed_before_the_others_gave_up, begin, end),
         cmocka_unit_test_setup_teardown(test_looks_at_one_window, begin, end),
         cmocka_unit_test_setup_teardown(test_twice, begin, end),
         cmocka_unit_test_setup_teardown(test_another_job_and_a_second_agent, begin, end),

@@ -103,7 +103,8 @@ void made_rest(struct made *made)
     made->message.mono_ns += MADE_SECOND / 2;
     for (unsigned i = 0; i < MADE_RANKS; i++) {
         made->process[i].ops = 0;
-        made->process[i].heartbeat_ns = made->message.mono_ns - 1000;
+        if (made->process[i].state != MUSTER_PROCESS_KILLED)
+            made->process[i].heartbeat_ns = made->message.mono_ns - 1000;
     }
 }
 
