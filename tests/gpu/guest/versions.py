@@ -6,7 +6,8 @@ usage: versions.py --build BUILD [--nccl FOLDER] [--out FOLDER] [--child NAME=SO
 Tuner: all-reduces of 16 to 512 KiB under a policy that gives each size another protocol than NCCL
 does, in every timing mode: counts, bytes and results are right, and each size ran as its rule says.
 Child (inspector or example, NVIDIA's profilers): the same job with it alone, and in MUSTER_CHAIN:
-the operations that its own output lists are the same. Child muster: another copy of muster's library;
+the operations that its own output lists are the same; the example's, which alone may lose those of whole
+communicators at its end, lists no fewer, and as many as were issued. Child muster: another copy of muster's library;
 each operation is counted once, by one of the two, and the other says so. A row each. Exit status 0 if
 all is right, 1 if not, 77: no GPU here.
 """
@@ -126,7 +127,7 @@ CHILDREN = {"inspector": of_inspector, "example": of_example}
 
 
 def output_of(options, library, child, chained):
-    """(operations by its own output, what is wrong)"""
+    """(operations by its own output, what the cell printed, what is wrong)"""
     with tempfile.TemporaryDirectory() as scratch:
         dump = os.path.join(scratch, "dump")
         os.mkdir(dump)
@@ -140,19 +141,27 @@ def output_of(options, library, child, chained):
             NCCL_PROFILE_GROUP_API_POOL_SIZE="4096", NCCL_PROFILE_COLL_API_POOL_SIZE="4096",
             NCCL_PROFILE_DUMP_FILE=os.path.join(dump, "example"))
         environment["MUSTER_CHAIN" if chained else "NCCL_PROFILER_PLUGIN"] = options.child[child]
-        _, wrong, _ = play(options, library, environment)
-        return CHILDREN[child](dump), wrong
+        own, wrong, _ = play(options, library, environment)
+        return CHILDREN[child](dump), own, wrong
 
 
 def beside(options, library, child):
-    alone, wrong = output_of(options, library, child, False)
+    alone, _, wrong = output_of(options, library, child, False)
     if wrong:
         return ["alone: " + wrong]
-    chained, wrong = output_of(options, library, child, True)
+    chained, own, wrong = output_of(options, library, child, True)
     if wrong:
         return ["chained: " + wrong]
     if not alone:
         return ["alone it wrote nothing"]
+    return compare_child(child, alone, chained, own["issued"])
+
+
+def compare_child(child, alone, chained, issued):
+    """What is wrong of operations by a child's own output."""
+    if child == "example" and not alone - chained:
+        listed, wanted = chained["COLL", "AllReduce"], issued["AllReduce"][0]
+        return ["chained %d of %d" % (listed, wanted)] if listed != wanted else []
     if alone != chained:
         return ["alone %s, chained %s" % (dict(alone - chained) or "no more",
                                           dict(chained - alone) or "no more")]

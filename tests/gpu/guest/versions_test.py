@@ -1,4 +1,5 @@
 """versions.py without GPUs: what is right of a row, and how other profilers' outputs are read."""
+import collections
 import os
 import sys
 import tempfile
@@ -40,6 +41,23 @@ class Counted(unittest.TestCase):
     def test_operations_that_are_counted_twice_are_named(self):
         self.assertEqual(versions.counted(ISSUED, {"ops": good()}), [])
         self.assertEqual(len(versions.counted(ISSUED, {"ops": good() + good()})), 1)
+
+
+class Children(unittest.TestCase):
+    def test_what_another_profiler_lists_is_what_it_lists_alone(self):
+        both = collections.Counter({("AllReduce", 16384): 40})
+        fewer = collections.Counter({("AllReduce", 16384): 39})
+        self.assertEqual(versions.compare_child("inspector", both, both, ISSUED), [])
+        self.assertEqual(len(versions.compare_child("inspector", both, fewer, ISSUED)), 1)
+        self.assertEqual(len(versions.compare_child("inspector", fewer, both, ISSUED)), 1)
+
+    def test_the_example_may_lose_some_alone_and_lists_all_that_was_issued(self):
+        whole = collections.Counter({("COLL", "AllReduce"): ISSUED["AllReduce"][0]})
+        half = collections.Counter({("COLL", "AllReduce"): ISSUED["AllReduce"][0] // 2})
+        self.assertEqual(versions.compare_child("example", half, whole, ISSUED), [])
+        self.assertEqual(versions.compare_child("example", whole, whole, ISSUED), [])
+        self.assertEqual(len(versions.compare_child("example", whole, half, ISSUED)), 1)
+        self.assertEqual(len(versions.compare_child("example", half, half, ISSUED)), 1)
 
 
 class Outputs(unittest.TestCase):
