@@ -7,9 +7,9 @@ Tuner: all-reduces of 16 to 512 KiB under a policy that gives each size another 
 does, in every timing mode: counts, bytes and results are right, and each size ran as its rule says.
 Child (inspector or example, NVIDIA's profilers): the same job with it alone, and in MUSTER_CHAIN:
 the operations that its own output lists are the same; the example's, which alone may lose those of whole
-communicators at its end, lists no fewer, and as many as were issued. Child muster: another copy of muster's library;
-each operation is counted once, by one of the two, and the other says so. A row each. Exit status 0 if
-all is right, 1 if not, 77: no GPU here.
+communicators at its end, lists no fewer, and as many as were issued. Child muster: another copy of
+muster's library; each operation is counted once, by one of the two, and the other says so. A row each.
+Exit status 0 if all is right, 1 if not, 77: no GPU here.
 """
 import argparse
 import collections
