@@ -16,7 +16,7 @@
 
 #define WORTH 0.005 /* of the time: less is not worth a finding */
 #define ALONE 0.2   /* of that: without anybody else's help */
-#define MUCH  3.0   /* times as much as another rank of its communicator */
+#define MUCH  2.0   /* times as much as another rank of its communicator */
 #define ALIKE 0.3   /* of the rank of a host that is late most: all are late alike */
 enum { NOBODY = 255, SHAPLEY_MOST = 4 };
 
