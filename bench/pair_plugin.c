@@ -1,8 +1,9 @@
 /*
  * A profiler plugin that records a pair of CUDA events around each launch of NCCL's kernels while
- * it is told to, and does nothing else: what a pair costs inside a job (tests/gpu/guest/pair_price.py).
- * PAIR_PLUGIN_SWITCH names a file of two 8-byte words, of all ranks: the first, not 0, asks for
- * pairs; the second counts those recorded. One GPU a process; interfaces v5 and v6.
+ * it is told to, and does nothing else: what a pair costs inside a job
+ * (tests/gpu/guest/pair_price.py). PAIR_PLUGIN_SWITCH names a file of two 8-byte words, of all
+ * ranks: the first, not 0, asks for pairs; the second counts those recorded. One GPU a process;
+ * interfaces v5 and v6.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
