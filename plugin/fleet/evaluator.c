@@ -378,7 +378,7 @@ static bool mark_all(struct muster_evaluator *evaluator, const struct muster_joi
         whole = mark_process(evaluator, &join->process[i], i);
         gone += is_gone(&join->process[i]);
     }
-    for (size_t i = 0; whole && i < join->processes; i++)
+    for (size_t i = 0; whole && evaluator->standing && i < join->processes; i++)
         if (is_heard_of(join, &join->process[i], now_ns))
             hear_ended(evaluator, &join->process[i]);
     evaluator->gone_ns = gone > evaluator->gone ? now_ns : evaluator->gone_ns;
