@@ -335,14 +335,23 @@ static bool mark_process(struct muster_evaluator *evaluator,
     return true;
 }
 
-/* Who gave up what others stand in is heard, too. */
-static void hear_ended(struct muster_evaluator *evaluator,
-                       const struct muster_join_process *process)
+/* An id that is used again leaves remains, which are not what others stand in. */
+static bool is_remains(const struct muster_segment *segment, unsigned which)
 {
-    for (unsigned i = 0; i < MUSTER_SEG_COMMS && process->segment->comm[i].uid; i++) {
-        const struct muster_seg_comm *comm = &process->segment->comm[i];
+    bool again = false;
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS && segment->comm[i].uid; i++)
+        again |= i != which && segment->comm[i].id == segment->comm[which].id &&
+                 (segment->comm[i].end_ns == 0 || i > which);
+    return again;
+}
+
+/* Who gave up what others stand in is heard, too. */
+static void hear_ended(struct muster_evaluator *evaluator, const struct muster_segment *segment)
+{
+    for (unsigned i = 0; i < MUSTER_SEG_COMMS && segment->comm[i].uid; i++) {
+        const struct muster_seg_comm *comm = &segment->comm[i];
         size_t at = comm->end_ns ? muster_hashmap_find(&evaluator->by_id, &comm->id) : SIZE_MAX;
-        if (at != SIZE_MAX)
+        if (at < evaluator->standings && !is_remains(segment, i))
             evaluator->standing[at].heard++;
     }
 }
@@ -378,9 +387,9 @@ static bool mark_all(struct muster_evaluator *evaluator, const struct muster_joi
         whole = mark_process(evaluator, &join->process[i], i);
         gone += is_gone(&join->process[i]);
     }
-    for (size_t i = 0; whole && evaluator->standing && i < join->processes; i++)
+    for (size_t i = 0; whole && i < join->processes; i++)
         if (is_heard_of(join, &join->process[i], now_ns))
-            hear_ended(evaluator, &join->process[i]);
+            hear_ended(evaluator, join->process[i].segment);
     evaluator->gone_ns = gone > evaluator->gone ? now_ns : evaluator->gone_ns;
     evaluator->gone = gone;
     for (size_t i = 0; i < evaluator->standings; i++) {

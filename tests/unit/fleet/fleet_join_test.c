@@ -215,6 +215,37 @@ static void test_who_was_killed_before_the_others_gave_up(void **state)
     assert_int_equal(fleet->published.first.victims, 7);
 }
 
+/* Rank 2 is killed and the others of its host give up, with remains of the same id, while of the
+ * other host nothing is heard: what it knows is not known. */
+static void test_remains_of_an_id_stand_for_no_other_host(void **state)
+{
+    enum { REMAINS = 3 };
+    struct fleet *fleet = *state;
+    struct made *made = fleet->host[0];
+    half(fleet, -1, HOSTS);
+    half(fleet, -1, HOSTS);
+    fleet->mute[1] = true;
+    made->process[2].state = MUSTER_PROCESS_KILLED;
+    struct muster_wire_comm all[MADE_RANKS][REMAINS];
+    for (unsigned i = 0; i < MADE_RANKS; i++) {
+        struct muster_seg_comm *comm = &made->comm[i].seg;
+        if (i == 2)
+            continue;
+        comm->calls++;
+        comm->called_ns = made->message.mono_ns;
+        for (unsigned k = 0; k < REMAINS; k++) {
+            all[i][k] = made->comm[i];
+            all[i][k].seg.uid = k + 1;
+            all[i][k].seg.end_ns = made->message.mono_ns + 7 * MADE_SECOND / 10;
+        }
+        made->process[i].comm = all[i];
+        made->process[i].comms = REMAINS;
+    }
+    for (unsigned i = 0; i < 16; i++)
+        half(fleet, -2, HOSTS);
+    assert_int_equal(fleet->published.n, 0);
+}
+
 /* What is looked at begins where it did, look after look, until older operations leave or somebody
  * falls silent: then it is another window, which has a share of false verdicts of its own. */
 static void test_looks_at_one_window(void **state)
@@ -458,6 +489,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_silent_host_is_not_blamed, begin, end),
         cmocka_unit_test_setup_teardown(test_absent_rank, begin, end),
         cmocka_unit_test_setup_teardown(test_who_was_killed_before_the_others_gave_up, begin, end),
+        cmocka_unit_test_setup_teardown(test_remains_of_an_id_stand_for_no_other_host, begin, end),
         cmocka_unit_test_setup_teardown(test_looks_at_one_window, begin, end),
         cmocka_unit_test_setup_teardown(test_twice, begin, end),
         cmocka_unit_test_setup_teardown(test_another_job_and_a_second_agent, begin, end),
