@@ -45,20 +45,22 @@ def policy_text(wanted):
     return "muster: 1\npolicy:\n" + "\n".join(rules) + "\n"
 
 
-def environment_of(rank, shared):
+def environment_of(rank, shared, one_host=False):
     """That of one of both ranks. shared: of both."""
-    env = {**shared, "RANK": str(rank), "WORLD_SIZE": "2", **ranks.on_host_of_its_own(rank)}
+    place = {"LOCAL_RANK": str(rank)} if one_host else ranks.on_host_of_its_own(rank)
+    env = {**shared, "RANK": str(rank), "WORLD_SIZE": "2", **place}
     env.pop(ranks.ONE_FOR_ALL, None)
     return env
 
 
-def play(library, case, shared, seconds, *arguments):
+def play(library, case, shared, seconds, *arguments, one_host=False):
     """(what each rank printed, what is wrong in words or None)"""
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-B", os.path.join(HERE, "every_nccl_rank.py"), case, library,
                    "--id", os.path.join(scratch, "id"), "--seconds", str(seconds - 3), *arguments]
-        both = [subprocess.Popen(command, env=environment_of(rank, shared), text=True, start_new_session=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE) for rank in range(2)]
+        both = [subprocess.Popen(command, env=environment_of(rank, shared, one_host), text=True,
+                                 start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for rank in range(2)]
         end, said, words = time.monotonic() + seconds, [], []
         hung = False
         for process in both:

@@ -79,6 +79,11 @@ class Hosts(unittest.TestCase):
         self.assertEqual([env["LOCAL_RANK"] for env in both], ["0", "0"])
         self.assertNotIn(ranks.ONE_FOR_ALL, both[0])
 
+    def test_or_on_one(self):
+        both = [every_nccl.environment_of(rank, {}, one_host=True) for rank in range(2)]
+        self.assertEqual([env["LOCAL_RANK"] for env in both], ["0", "1"])
+        self.assertNotIn("NCCL_HOSTID", both[0])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,8 +1,8 @@
 """Whether `muster policy simulate` says what a policy does: two policies by turns, two ranks on emulated hosts
-over sockets, also on one GPU that both share.
+over sockets, also on one GPU that both share; --one-host: on two GPUs of one host.
 
 usage: simulate.py --build BUILD [--nccl FOLDER] [--out FOLDER] [--libraries NAME,...] [--policies A=PROTO,B=PROTO]
-                   [--turns N] [--loops N] [--seconds S]
+                   [--turns N] [--loops N] [--seconds S] [--one-host]
 The first turn's runs, timed in full, are what simulate sees: A's with B's policy, and B's with A's. Measured is
 the program's own clock in the later turns, in light. A row for each size and way: microseconds an all-reduce
 with one policy and the other, the ratio of these (medians of the turns) with the lowest and highest of a turn, what
@@ -36,7 +36,7 @@ def pace(options, library, policy, mode, run):
     shared = harm.environment(options, harm.Cell(mode, library, "pace"), run)
     shared.update(NCCL_TUNER_PLUGIN="libnccl-tuner-muster.so", MUSTER_CONFIG=policy)
     said, wrong = every_nccl.play(options.paths[library], "pace", shared, options.seconds,
-                                  "--loops", str(options.loops))
+                                  "--loops", str(options.loops), one_host=options.one_host)
     if wrong:
         raise RuntimeError(wrong)
     return {int(size): statistics.fmean(rank["pace"][size] for rank in said) for size in said[0]["pace"]}
@@ -105,6 +105,7 @@ def parse(arguments):
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--loops", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--one-host", action="store_true")
     options = parser.parse_args(arguments)
     options.policies = [tuple(text.split("=", 1)) for text in options.policies]
     return options
@@ -112,8 +113,8 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
-    if ranks.gpus() < 1:
-        print("skipped: needs a GPU")
+    if ranks.gpus() < 1 + options.one_host:
+        print("skipped: needs %s" % ("two GPUs" if options.one_host else "a GPU"))
         return 77
     options.plugin = harm.find(os.path.abspath(options.build), "libnccl-profiler-muster.so")
     options.muster = harm.find(os.path.abspath(options.build), "muster")
