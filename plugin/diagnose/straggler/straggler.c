@@ -15,6 +15,7 @@
 /* ---- from evidence to culprits: whose lateness cost the job time ---- */
 
 #define WORTH 0.005 /* of the time: less is not worth a finding */
+#define PAIR  0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
 #define ALONE 0.2   /* of that: without anybody else's help */
 #define MUCH  2.0   /* times as much as another rank of its communicator */
 #define ALIKE 0.3   /* of the rank of a host that is late most: all are late alike */
@@ -156,13 +157,14 @@ static void keep_worthy(const struct muster_graph *graph, const struct muster_vi
                         struct muster_suspects *suspects)
 {
     bool sends = graph->first_partner != NULL;
+    double worth = suspects->worth;
     size_t kept = 0;
     for (size_t s = 0; s < suspects->n; s++) {
         struct muster_suspect *own = &suspects->suspect[s];
         double covered = (double)span[own->gpu].covered_ns;
         own->share = covered > 0 ? own->gain_ns / covered : 0;
-        if (own->share >= WORTH && own->last_ns >= WORTH * covered &&
-            (!sends || own->alone_ns >= ALONE * WORTH * covered)) {
+        if (own->share >= worth && own->last_ns >= worth * covered &&
+            (!sends || own->alone_ns >= ALONE * worth * covered)) {
             suspects->suspect[kept++] = *own;
         }
     }
@@ -294,7 +296,7 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
 {
     struct muster_arena memory = {0};
     struct muster_graph graph;
-    struct muster_suspects suspects = {0};
+    struct muster_suspects suspects = {.worth = view->gpus <= 2 ? PAIR : WORTH};
     struct muster_view_span *span = muster_view_spans(view, &memory);
     muster_graph_make(&graph, view, &memory);
     if (!memory.failed) {

@@ -26,6 +26,7 @@ struct muster_suspect {
 
 struct muster_suspects {
     struct muster_suspect suspect[MUSTER_SUSPECTS]; /* by gain */
+    double worth;   /* share of the time from which on a gain is worth a finding */
     uint8_t *group; /* of each GPU: suspect it belongs to; 255: none */
     /* Of suspect s and GPU g at [s * gpus + g]: how much less it would have waited; ns. */
     double *waits;

@@ -12,7 +12,6 @@ enum {
     CARRIED_WORTH = 20,  /* one in so many operations is worth saying */
     COMPARED_LEAST = 20, /* operations: below nothing would have been named */
 };
-#define WORTH 0.005
 /* Of its usual time: what a stage has to take more (job_past.c, job_stages.c). */
 #define STAGE 0.5
 
@@ -89,8 +88,8 @@ static void find_longest(const struct stage *stages, size_t seats, struct verdic
 }
 
 /* The delay that would have been named, in a fifth of the operations: wherever these are, so that
- * it is that of stages where so many are of stages. */
-static uint64_t smallest_ns(const struct verdict *verdict, double covered_ns)
+ * it is that of stages where so many are of stages. worth_ns: all of it that is worth a finding. */
+static uint64_t smallest_ns(const struct verdict *verdict, double worth_ns)
 {
     double turns = (double)verdict->compared;
     double alike = turns - (double)verdict->stages;
@@ -98,25 +97,24 @@ static uint64_t smallest_ns(const struct verdict *verdict, double covered_ns)
     double limit = (double)muster_seat_limit_ns((int64_t)usual);
     if (FIFTH * verdict->stages >= verdict->compared && verdict->stage_ns > limit)
         limit = verdict->stage_ns;
-    double worth = WORTH * covered_ns / (turns / FIFTH);
+    double worth = worth_ns / (turns / FIFTH);
     return (uint64_t)(limit > worth ? limit : worth);
 }
 
 static void note_clean(const struct muster_view_comm *own, const struct verdict *verdict,
-                       double covered_ns, struct muster_finding_clean *clean)
+                       double worth_ns, struct muster_finding_clean *clean)
 {
     if (!clean->compared && verdict->compared) {
         *clean = (struct muster_finding_clean){.comm = own->id,
                                                .seen = own->members,
                                                .nranks = own->nranks,
                                                .compared = verdict->compared};
-        clean->least_ns =
-            verdict->compared >= COMPARED_LEAST ? smallest_ns(verdict, covered_ns) : 0;
+        clean->least_ns = verdict->compared >= COMPARED_LEAST ? smallest_ns(verdict, worth_ns) : 0;
     }
 }
 
 static void put_verdict(const struct muster_view_comm *own, const struct verdict *verdict,
-                        double covered_ns, struct muster_finding_lines *to)
+                        double worth_ns, struct muster_finding_lines *to)
 {
     if (own->members < own->nranks) {
         muster_finding_line(to,
@@ -130,7 +128,7 @@ static void put_verdict(const struct muster_view_comm *own, const struct verdict
                             "%" PRIu64 " compared operations; a %" PRIu64
                             " us delay in one operation of five would have been found",
                             own->id, own->members, own->nranks, verdict->compared,
-                            (uint64_t)(smallest_ns(verdict, covered_ns) / MUSTER_NS_PER_US));
+                            (uint64_t)(smallest_ns(verdict, worth_ns) / MUSTER_NS_PER_US));
     } else {
         muster_finding_line(to,
                             "communicator %016" PRIx64 ": %" PRIu64 " operations could be "
@@ -185,15 +183,16 @@ void muster_straggler_describe_clean(const struct muster_graph *graph,
     count(graph, suspects, verdict, stages);
     find_longest(stages, graph->seats, verdict);
     qsort(verdict, view->comms, sizeof *verdict, by_compared);
+    double worth_ns = suspects->worth * covered;
     for (size_t c = 0; c < view->comms; c++) {
         const struct muster_view_comm *own = &view->comm[verdict[c].comm];
         if (verdict[c].culprit || own->nranks == 1 || own->duplicate_rank || own->members < 2 ||
             !own->id) {
             continue;
         }
-        note_clean(own, &verdict[c], covered, &findings->clean);
+        note_clean(own, &verdict[c], worth_ns, &findings->clean);
         if (shown < VERDICTS_MAX) {
-            put_verdict(own, &verdict[c], covered, to);
+            put_verdict(own, &verdict[c], worth_ns, to);
             put_stages(own, &verdict[c], to);
             put_carried(own, &verdict[c], to);
         }

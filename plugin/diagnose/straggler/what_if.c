@@ -280,11 +280,12 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
     const struct muster_seat *seat = &graph->seat[unit->seat];
     struct before own = before_of(what_if, unit, unit->own);
     struct muster_lanes at = local(what_if, u, &own), more = none;
-    bool late = seat->log_e > 0 || seat->hidden;
-    int64_t excess_ns = lanes && late ? muster_unit_excess_ns(graph, unit) : 0;
-    for (unsigned l = 0; l < MUSTER_LANES && excess_ns > 0; l++) {
+    bool late = lanes && (seat->log_e > 0 || seat->hidden);
+    int64_t excess_ns = late ? most(muster_unit_excess_ns(graph, unit), 0) : 0;
+    int64_t least_ns = graph->view->gpus <= 2 ? INT64_MIN : 0;
+    for (unsigned l = 0; l < MUSTER_LANES && late; l++) {
         int64_t ns = excess_ns - most(what_if->other[seat->position].ns[l], 0);
-        more.ns[l] = lanes >> l & 1 && ns > 0 ? ns : 0;
+        more.ns[l] = lanes >> l & 1 ? most(ns, least_ns) : 0;
         at.ns[l] += more.ns[l];
     }
     int64_t waited_ns = muster_unit_waited_ns(graph, unit);

@@ -1,8 +1,9 @@
 /* What the job would have taken if some GPUs had needed no longer than is usual, where they are
  * late. In each turn such a GPU needs what is usual in it, and as much more as another one, which
- * is not late, in the turn before: so that it is as uneven as the others are. The graph is gone
- * through once more, and of every unit it is found how much sooner than it did it begins: by as
- * much as what it follows is over sooner, and of what waits for others by as much as the last of
+ * is not late, in the turn before: so that it is as uneven as the others are. Of two ranks this may
+ * also make it later: else two that are late by turns would each have cost something. The graph is
+ * gone through once more, and of every unit it is found how much sooner than it did it begins: by
+ * as much as what it follows is over sooner, and of what waits for others by as much as the last of
  * them, less what the others waited for that one. Nothing is moved by what was as it was, however
  * well the graph explains it. What one such walk costs is the graph, so that it answers two
  * questions at a time. */

@@ -210,6 +210,36 @@ static void test_who_is_late_twice_as_much_as_the_other_is_named(void **state)
     ranks_end(&ranks);
 }
 
+/* Two ranks, each late by a millisecond before some of 100 operations. */
+static struct ranks by_turns(unsigned first, unsigned second)
+{
+    struct ranks ranks;
+    ranks_begin(&ranks, 2);
+    ranks_comm(&ranks, 0, 0, 1, 2, 2);
+    uint32_t chance = 1;
+    for (unsigned i = 0; i < 3000; i++) {
+        for (unsigned r = 0; r < 2; r++) {
+            chance = chance * 1664525 + 1013904223;
+            bool late = (chance >> 16) % 100 < (r ? second : first);
+            ranks_work(&ranks, r, 3 * MS + (late ? 1 * MS : 0) + i % 3 * US);
+        }
+        ranks_do(&ranks, 0, 1 << 20, 100 * US, true, 0);
+    }
+    return ranks;
+}
+
+/* Two are never quite alike: who costs the job 3 % more than the other would is not named. */
+static void test_of_two_ranks_one_costs_more_than_the_other_by_chance(void **state)
+{
+    (void)state;
+    struct ranks ranks = by_turns(0, 10);
+    assert_named(&ranks, -1);
+    ranks = by_turns(15, 27);
+    assert_named(&ranks, -1);
+    ranks = by_turns(0, 25);
+    assert_named(&ranks, 1);
+}
+
 static void test_two_hosts_differ_by_chance(void **state)
 {
     (void)state;
@@ -254,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_long_delays_show_among_many_short_ones),
         cmocka_unit_test(test_who_is_late_twice_as_much_as_the_other_is_named),
+        cmocka_unit_test(test_of_two_ranks_one_costs_more_than_the_other_by_chance),
         cmocka_unit_test(test_two_hosts_differ_by_chance),
         cmocka_unit_test(test_a_rank_late_in_every_block_is_named),
         cmocka_unit_test(test_turns_of_whole_blocks_are_nobodys_fault),
