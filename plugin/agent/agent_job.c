@@ -189,7 +189,7 @@ uint64_t muster_agent_job_take(struct muster_agent_job *job, uint64_t now_ns)
 /* What was found and waits for another look does not wait for other jobs. */
 static bool may_compare(struct muster_agent_job *job, const struct muster_agent_look *look)
 {
-    bool waiting = job->watch.maybe.n > 0;
+    bool waiting = muster_watch_suspects(&job->watch);
     job->waits = false;
     if (look->at_once)
         return true;

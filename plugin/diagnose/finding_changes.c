@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 enum { LATE_SCANS = 2, SLOW_SCANS = 10, SCANS_TO_DROP = 3 }; /* in a row */
@@ -9,6 +10,9 @@ enum { LATE_SCANS = 2, SLOW_SCANS = 10, SCANS_TO_DROP = 3 }; /* in a row */
 /* Of what was looked at: below is noise to whoever reads it (docs/diagnosis.md). */
 #define WORTH_SHARE 0.01
 #define WORTH_S     0.01
+
+/* Of two ranks one host is slower than the other for some seconds, and then the other one. */
+#define AGAINST_ONE_NS (10 * MUSTER_NS_PER_S)
 
 static bool is_hang(const struct muster_finding *finding)
 {
@@ -200,6 +204,24 @@ static unsigned scans_of(const struct muster_watch *watch, const struct muster_f
     return before ? watch->looks[before - watch->maybe.finding] + 1 : 1;
 }
 
+/* Since when looks in a row found it. */
+static uint64_t since_of(const struct muster_watch *watch, const struct muster_finding *finding)
+{
+    const struct muster_finding *before = covering(&watch->maybe, finding);
+    return before && before->since_unix_ns < finding->since_unix_ns ? before->since_unix_ns
+                                                                    : finding->since_unix_ns;
+}
+
+/* Whether it was found for as long as what was compared with one other alone needs. */
+static bool is_held(const struct muster_finding *finding, uint64_t since_unix_ns)
+{
+    uint64_t until_unix_ns = 0;
+    for (unsigned i = 0; i < finding->stretches; i++)
+        if (finding->stretch[i].until_unix_ns > until_unix_ns)
+            until_unix_ns = finding->stretch[i].until_unix_ns;
+    return !finding->against_one || until_unix_ns >= since_unix_ns + AGAINST_ONE_NS;
+}
+
 /* Whether it cost enough to be emitted while the job runs; what costs nothing that is known is
  * emitted. */
 static bool is_worth_emitting(const struct muster_finding *finding)
@@ -220,6 +242,7 @@ static void remember(struct muster_watch *watch, const struct muster_findings *n
         if (!copy)
             continue;
         *copy = *finding;
+        copy->since_unix_ns = since_of(watch, finding);
         looks[maybe.n - 1] = scans_of(watch, copy);
     }
     muster_findings_free(&watch->maybe);
@@ -312,6 +335,7 @@ void muster_watch_slow(struct muster_watch *watch, const struct muster_findings 
         const struct muster_finding *finding = &now->finding[i];
         unsigned enough = scans_to_emit(finding);
         if (is_slow(finding) && is_worth_emitting(finding) &&
+            is_held(finding, since_of(watch, finding)) &&
             (last || scans_of(watch, finding) >= enough))
             emit_slow(watch, finding, emit, arg);
     }
@@ -321,7 +345,16 @@ void muster_watch_slow(struct muster_watch *watch, const struct muster_findings 
 void muster_watch_end(struct muster_watch *watch, muster_watch_emit *emit, void *arg)
 {
     for (size_t i = 0; i < watch->maybe.n; i++)
-        emit_slow(watch, &watch->maybe.finding[i], emit, arg);
+        if (is_held(&watch->maybe.finding[i], watch->maybe.finding[i].since_unix_ns))
+            emit_slow(watch, &watch->maybe.finding[i], emit, arg);
+}
+
+bool muster_watch_suspects(const struct muster_watch *watch)
+{
+    for (size_t i = 0; i < watch->maybe.n; i++)
+        if (!watch->maybe.finding[i].against_one)
+            return true;
+    return false;
 }
 
 size_t muster_watch_hanging(const struct muster_watch *watch)

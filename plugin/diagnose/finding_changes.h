@@ -38,11 +38,12 @@ void muster_watch_window(struct muster_watch *watch, uint64_t since_unix_ns);
 
 /* The same for late_rank and slow_transfer of `now`. They rest on counts, so that a late rank is
  * emitted only if it was found two times in a row, a slow transfer, which may be a moment's, ten
- * times; or if `last`: there will be no other time. And only if it cost 1 % of what was looked at
- * and 10 ms, which does not retract what was emitted. Of a late rank that is known no more is
- * emitted, in whatever communicator it is late and by how much. What is known and is not found any
- * more as many times in a row as it takes to emit it, and once more, is retracted, while what is
- * looked at still holds what it rested on (muster_watch_window); afterwards it stands for the run.
+ * times; or if `last`: there will be no other time. Who is held against one other rank alone is
+ * emitted only once that was found for 10 s. And only if it cost 1 % of what was looked at and 10
+ * ms, which does not retract what was emitted. Of a late rank that is known no more is emitted, in
+ * whatever communicator it is late and by how much. What is known and is not found any more as many
+ * times in a row as it takes to emit it, and once more, is retracted, while what is looked at still
+ * holds what it rested on (muster_watch_window); afterwards it stands for the run.
  */
 void muster_watch_slow(struct muster_watch *watch, const struct muster_findings *now, bool last,
                        muster_watch_emit *emit, void *arg);
@@ -57,6 +58,9 @@ void muster_watch_drop_over(struct muster_watch *watch, const struct muster_find
 /* Whether what is known, and not over, has at least what `finding` has, of late ranks and slow
  * transfers. */
 bool muster_watch_knows(const struct muster_watch *watch, const struct muster_finding *finding);
+
+/* Whether a look at once may emit what the last one found. */
+bool muster_watch_suspects(const struct muster_watch *watch);
 
 /* Nothing more can be looked at: what was found once is emitted. */
 void muster_watch_end(struct muster_watch *watch, muster_watch_emit *emit, void *arg);

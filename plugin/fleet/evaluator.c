@@ -222,7 +222,7 @@ static bool evaluate_near(struct muster_evaluator *evaluator, struct muster_join
 static bool is_urgent(const struct muster_evaluator *evaluator)
 {
     const struct muster_watch *watch = &evaluator->near_slow;
-    return watch->maybe.n > 0 || (evaluator->near.fresh && muster_watch_unresolved(watch) == 0);
+    return muster_watch_suspects(watch) || (evaluator->near.fresh && muster_watch_unresolved(watch) == 0);
 }
 
 static bool is_news(const struct muster_join *join, uint64_t timed, size_t living)
@@ -240,7 +240,7 @@ static bool is_latest_wanted(struct muster_evaluator *evaluator, const struct mu
     if (jumped_back || server_ns > evaluator->latest_ns + 2 * LATEST_NS)
         evaluator->latest_ns = server_ns - LATEST_NS;
     bool news = is_news(join, evaluator->near_timed, living);
-    return (news || evaluator->near_slow.maybe.n > 0) &&
+    return (news || muster_watch_suspects(&evaluator->near_slow)) &&
            muster_join_reaches(join, now_ns, evaluator->latest_ns);
 }
 
@@ -281,7 +281,7 @@ static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *jo
     struct muster_join_coverage is = muster_join_coverage(join, now_ns);
     bool shown = is_urgent(evaluator) && now_ns < evaluator->slow_due_ns + ALONE_NS;
     bool news = is_news(join, evaluator->timed, is.living);
-    if (now_ns < evaluator->slow_due_ns || shown || (!news && evaluator->slow.maybe.n == 0))
+    if (now_ns < evaluator->slow_due_ns || shown || (!news && !muster_watch_suspects(&evaluator->slow)))
         return true;
     if (is.ranks * 100 < is.expected * HEARD_PERCENT) {
         evaluator->silenced++;
@@ -293,7 +293,7 @@ static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *jo
     bool whole = evaluate_slow(evaluator, join, now_ns, emit, arg);
     /* Who is suspected is looked at again at once: nobody is named by one look. */
     evaluator->slow_due_ns =
-        evaluator->slow.maybe.n > 0
+        muster_watch_suspects(&evaluator->slow)
             ? now_ns + SLOW_NS + spent_ns() - begin
             : rest_until(begin, has_two_kinds(evaluator, join, now_ns) ? 3 : 1, SLOW_NS, now_ns);
     return whole;

@@ -257,7 +257,7 @@ static uint64_t take_slow(struct muster_live *live)
 static void find_slow(struct muster_live *live, uint64_t now_ns)
 {
     struct muster_findings now = {0};
-    bool waiting = live->watch.maybe.n > 0;
+    bool waiting = muster_watch_suspects(&live->watch);
     take_slow(live);
     if (!live->finds_slow || !muster_live_slow_due(&live->slow, live->run, now_ns, waiting))
         return;

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "diagnose/finding_changes.h"
 
 enum { EMITTED_MAX = 32 };
@@ -140,6 +141,40 @@ static void what_costs_next_to_nothing_is_not_told(void **state)
     /* What was told is not taken back for costing less since. */
     for (unsigned i = 0; i < 10; i++)
         look_at_cost(&watch, &emitted, 0.02, 0.002);
+    assert_int_equal(emitted.n, 1);
+    muster_watch_free(&watch);
+}
+
+/* One look that finds rank 1 late from second `since` to `until`, held against one other alone. */
+static void look_at_pair(struct muster_watch *watch, struct emitted *emitted, uint64_t since,
+                         uint64_t until, bool last)
+{
+    struct muster_findings now = {0};
+    add(&now, MUSTER_FINDING_LATE_RANK, 7, RANKS(1));
+    now.finding[0].against_one = true;
+    now.finding[0].since_unix_ns = since * MUSTER_NS_PER_S;
+    now.finding[0].stretch[0].until_unix_ns = until * MUSTER_NS_PER_S;
+    now.finding[0].stretches = 1;
+    muster_watch_slow(watch, &now, last, emit, emitted);
+    muster_findings_free(&now);
+}
+
+/* What a look sees is shorter than that: looks in a row count together. */
+static void who_is_late_beside_one_other_is_told_after_ten_seconds(void **state)
+{
+    (void)state;
+    struct muster_watch watch = {0};
+    struct emitted emitted = {.n = 0};
+    for (uint64_t s = 100; s < 106; s++)
+        look_at_pair(&watch, &emitted, s, s + 4, s == 105);
+    muster_watch_end(&watch, emit, &emitted);
+    assert_int_equal(emitted.n, 0);
+    assert_false(muster_watch_suspects(&watch));
+    look_late(&watch, &emitted, 0, NULL);
+    for (uint64_t s = 107; s < 113; s++)
+        look_at_pair(&watch, &emitted, s, s + 4, false);
+    assert_int_equal(emitted.n, 0);
+    look_at_pair(&watch, &emitted, 113, 117, false);
     assert_int_equal(emitted.n, 1);
     muster_watch_free(&watch);
 }
@@ -379,6 +414,7 @@ int main(void)
         cmocka_unit_test(a_late_rank_is_told_when_it_was_found_twice),
         cmocka_unit_test(of_a_known_late_rank_no_more_is_told),
         cmocka_unit_test(what_costs_next_to_nothing_is_not_told),
+        cmocka_unit_test(who_is_late_beside_one_other_is_told_after_ten_seconds),
         cmocka_unit_test(a_slow_transfer_is_told_when_it_lasts),
         cmocka_unit_test(a_transfer_has_a_direction_or_a_communicator),
         cmocka_unit_test(what_was_found_once_is_told_at_the_end),
