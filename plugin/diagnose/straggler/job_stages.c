@@ -2,6 +2,7 @@
  * need themselves at other times. */
 #include <math.h>
 
+#include "base/clock.h"
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
 
@@ -152,9 +153,16 @@ void muster_graph_stages(struct muster_graph *graph)
 /* ---- against what they need at other times ---- */
 
 #define TIMES 1.5 /* half as much again passes for what differs from step to step */
+/* While the job runs: a stage that took longer for some seconds of so few has no past yet. */
+#define PAST_NS (10 * MUSTER_NS_PER_S)
 enum {
-    QUARTER = 4,     /* so quick it is in one of four */
-    UNITS_LEAST = 40 /* of a seat: fewer have no past */
+    QUARTER = 4,      /* so quick it is in one of four */
+    UNITS_LEAST = 40, /* of a seat: fewer have no past */
+    /* A seat's units in the order of time: who is slow in the quietest of these parts half as often
+     * as in all of them, or oftener, always is. */
+    PARTS = 8,
+    QUIET = 2,
+    OFTENER = 2,
 };
 
 /* What the units of each seat took by themselves: own[first[s]] to own[first[s + 1]]. */
@@ -199,16 +207,67 @@ static void gather(const struct muster_graph *graph, struct past *past)
     }
 }
 
-static void find_usual(const struct muster_graph *graph, struct past *past)
+/* From its first unit that has a past to its last. */
+static uint64_t *covered_of_seats(const struct muster_graph *graph)
+{
+    uint64_t *first = muster_arena_array(graph->making, graph->seats + 1, sizeof *first);
+    uint64_t *covered = muster_arena_array(graph->making, graph->seats + 1, sizeof *covered);
+    for (size_t u = 0; u < graph->units && !graph->making->failed; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        if (!has_past(graph, unit))
+            continue;
+        uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
+        first[unit->seat] = first[unit->seat] ? first[unit->seat] : begin_ns;
+        if (begin_ns > first[unit->seat] + covered[unit->seat])
+            covered[unit->seat] = begin_ns - first[unit->seat];
+    }
+    return covered;
+}
+
+static void find_usual(const struct muster_graph *graph, const uint64_t *covered, struct past *past)
 {
     for (size_t s = 0; s < graph->seats; s++) {
         size_t n = past->first[s + 1] - past->first[s];
         int64_t *own = past->own + past->first[s];
         past->usual[s] = MUSTER_NO_OWN;
-        if (n >= UNITS_LEAST) {
+        bool begun = graph->view->window && covered[s] < PAST_NS;
+        if (n >= UNITS_LEAST && !begun) {
             muster_sort_i64(own, n);
             past->usual[s] = own[(n - 1) / QUARTER];
         }
+    }
+}
+
+static bool is_slow(const struct past *past, uint32_t seat, int64_t own_ns)
+{
+    return past->usual[seat] != MUSTER_NO_OWN &&
+           own_ns > (int64_t)(TIMES * (double)past->usual[seat]);
+}
+
+/* Where a seat is slow in more than a quarter, and as often at all times, nothing of it is. */
+static void drop_always_uneven(const struct muster_graph *graph, struct past *past)
+{
+    struct muster_arena *memory = graph->making;
+    uint32_t *seen = muster_arena_array(memory, graph->seats + 1, sizeof *seen);
+    uint64_t(*slow)[PARTS] = muster_arena_array(memory, graph->seats + 1, sizeof *slow);
+    for (uint32_t u = 0; u < graph->units && !memory->failed; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        if (!has_past(graph, unit))
+            continue;
+        uint32_t s = unit->seat;
+        size_t n = past->first[s + 1] - past->first[s];
+        slow[s][seen[s]++ * PARTS / n] += is_slow(past, s, muster_unit_own_ns(graph, unit));
+    }
+    for (size_t s = 0; s < graph->seats && !memory->failed; s++) {
+        uint64_t all = 0, quiet = 0;
+        muster_sort_u64(slow[s], PARTS);
+        for (unsigned i = 0; i < PARTS; i++) {
+            all += slow[s][i];
+            quiet += i < QUIET ? slow[s][i] : 0;
+        }
+        bool often = QUARTER * all > past->first[s + 1] - past->first[s];
+        if (often && OFTENER * quiet * PARTS >= all * QUIET)
+            past->usual[s] = MUSTER_NO_OWN;
     }
 }
 
@@ -253,10 +312,12 @@ void muster_graph_past(struct muster_graph *graph)
         .more_ns = muster_arena_array(memory, seats, sizeof *past.more_ns),
         .stage_ns = muster_arena_array(memory, seats, sizeof *past.stage_ns),
     };
+    const uint64_t *covered = covered_of_seats(graph);
     if (memory->failed)
         return;
     gather(graph, &past);
-    find_usual(graph, &past);
+    find_usual(graph, covered, &past);
+    drop_always_uneven(graph, &past);
     weigh(graph, &past);
     for (uint32_t u = 0; u < graph->units; u++) {
         struct muster_unit *unit = &graph->unit[u];

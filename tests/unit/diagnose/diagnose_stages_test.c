@@ -74,6 +74,8 @@ struct line {
     uint64_t step;
     uint64_t ahead_ns;       /* its host calls so long before */
     uint64_t fifth_ns;       /* more work before one send of five of rank 0 */
+    uint64_t fifths;         /* so many of five instead; 0: one */
+    uint64_t later_ns;       /* from some step on, more work of rank 0 before its first send */
     uint64_t clock_ns[LINE]; /* as if there were one clock */
 };
 
@@ -100,7 +102,8 @@ static void play_step(struct line *line, uint64_t first_ns)
     uint64_t back_ns[BATCHES];
     for (uint64_t b = 0; b < BATCHES; b++) {
         const uint64_t number = line->step * BATCHES + b;
-        line->clock_ns[0] += (b ? 1000 * US : first_ns) + (number % 5 ? 0 : line->fifth_ns);
+        line->clock_ns[0] += (b ? 1000 * US : first_ns) +
+                             (number % 5 < (line->fifths ? line->fifths : 1) ? line->fifth_ns : 0);
         const uint64_t last_ns =
             line->clock_ns[0] > line->clock_ns[1] ? line->clock_ns[0] : line->clock_ns[1];
         add(line, 0, MUSTER_FUNC_SEND, number, last_ns + 100 * US);
@@ -117,15 +120,23 @@ static void play_step(struct line *line, uint64_t first_ns)
     }
 }
 
-/* From step `since` on rank 0 takes 2 ms longer before its first send. */
-static struct muster_findings play(struct line *line, uint64_t since)
+/* The fault begins with step `since`. */
+static struct muster_findings play_steps(struct line *line, uint64_t since, uint64_t steps,
+                                         bool live)
 {
     ranks_begin(&line->ranks, LINE);
     ranks_comm(&line->ranks, 0, 0, 1, LINE, LINE);
     line->clock_ns[0] = line->clock_ns[1] = MS;
-    for (line->step = 0; line->step < LONG; line->step++)
-        play_step(line, 1000 * US + line->step % 7 * 5 * US + (line->step >= since ? 2 * MS : 0));
+    for (line->step = 0; line->step < steps; line->step++)
+        play_step(line,
+                  1000 * US + line->step % 7 * 5 * US + (line->step >= since ? line->later_ns : 0));
+    line->ranks.view.window = live;
     return ranks_diagnose(&line->ranks);
+}
+
+static struct muster_findings play(struct line *line, uint64_t since)
+{
+    return play_steps(line, since, LONG, false);
 }
 
 static void test_a_stage_that_becomes_slow_is_held_against_its_past(void **state)
@@ -133,7 +144,7 @@ static void test_a_stage_that_becomes_slow_is_held_against_its_past(void **state
     static const uint64_t since[] = {LONG / 3, LONG / 2, LONG * 4 / 5};
     (void)state;
     for (size_t i = 0; i < sizeof since / sizeof *since; i++) {
-        struct line line = {.ahead_ns = 5 * US};
+        struct line line = {.ahead_ns = 5 * US, .later_ns = 2 * MS};
         struct muster_findings findings = play(&line, since[i]);
         const double lost_s = (double)(LONG - since[i]) * 2e-3;
         assert_int_equal(findings.n, 1);
@@ -146,6 +157,32 @@ static void test_a_stage_that_becomes_slow_is_held_against_its_past(void **state
         muster_findings_free(&findings);
         ranks_end(&line.ranks);
     }
+}
+
+static void test_some_seconds_are_no_past_while_the_job_runs(void **state)
+{
+    enum { FOUR_SECONDS = 1000, TEN_SECONDS = 4000 };
+    (void)state;
+    for (unsigned whole = 0; whole < 2; whole++) {
+        const uint64_t steps = whole ? TEN_SECONDS : FOUR_SECONDS;
+        struct line line = {.ahead_ns = 5 * US, .later_ns = 700 * US};
+        struct muster_findings findings = play_steps(&line, steps / 2, steps, true);
+        assert_int_equal(findings.n, whole);
+        assert_true(!whole || findings.finding[0].against_one);
+        muster_findings_free(&findings);
+        ranks_end(&line.ranks);
+    }
+}
+
+/* Two sends of five, from beginning to end: that is how the stage is. */
+static void test_a_stage_that_is_uneven_at_all_times_is_not_slow(void **state)
+{
+    struct line line = {.ahead_ns = 5 * US, .fifth_ns = 900 * US, .fifths = 2};
+    struct muster_findings findings = play(&line, LONG);
+    (void)state;
+    assert_int_equal(findings.n, 0);
+    muster_findings_free(&findings);
+    ranks_end(&line.ranks);
 }
 
 /* A delay of some microseconds would not have been found here. */
@@ -189,6 +226,8 @@ int main(void)
         cmocka_unit_test(test_slowest_stage_of_a_chain),
         cmocka_unit_test(test_stage_with_a_little_more_work_is_not_named),
         cmocka_unit_test(test_a_stage_that_becomes_slow_is_held_against_its_past),
+        cmocka_unit_test(test_some_seconds_are_no_past_while_the_job_runs),
+        cmocka_unit_test(test_a_stage_that_is_uneven_at_all_times_is_not_slow),
         cmocka_unit_test(test_stages_that_do_not_change_are_not_named_and_the_limit_is_said),
         cmocka_unit_test(test_a_delay_as_large_as_is_claimed_would_have_been_found),
     };
