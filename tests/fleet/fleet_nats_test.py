@@ -94,17 +94,25 @@ class Fleet(unittest.TestCase):
         with open(path, encoding="utf-8") as file:
             self.assertEqual(set(re.findall(names, pages)), set(re.findall(names, file.read())))
 
+    def holder(self, at, workers):
+        """On a busy machine a job may have moved: whose lease ran out has given it up."""
+        def holds(name):
+            log = at.log(name)
+            return log.count(": taken") > log.count(": given up")
+        return at.until(lambda: next((name for name in workers if holds(name)), None), "a worker holds the job")
+
     def take_over(self, at, workers):
         """Who holds the job is killed: the other one has it, knows it, and says nothing twice. How long that
         takes is printed; that nobody waits for half a minute is asserted."""
-        holder = "one" if "taken" in at.log("one") else "two"
+        holder = self.holder(at, workers)
         other = "two" if holder == "one" else "one"
+        before = at.log(other).count(": taken")
         begin = time.monotonic()
         at.end(workers[holder], signal.SIGKILL)
-        at.until_log(other, "job .*: taken", 30)
+        at.until(lambda: at.log(other).count(": taken") > before, "the job is taken over", 30)
         print(f"the job was taken over {time.monotonic() - begin:.2f} s after its worker was killed")
         at.until(lambda: 'finding="late_rank",severity="warning",rank="2"' in at.page(other), "it is found again")
-        self.assertEqual(at.told(other), [])
+        self.assertEqual(at.told("one") + at.told("two"), [("late_rank", "2")])
         done = at.diagnose("muster-7_0", "--format", "json")
         self.assertEqual([(f["ranks"], f["resolved"]) for f in json.loads(done.stdout)["findings"]],
                          [([2], False)])
