@@ -111,7 +111,12 @@ class Fleet(unittest.TestCase):
         at.end(workers[holder], signal.SIGKILL)
         at.until(lambda: at.log(other).count(": taken") > before, "the job is taken over", 30)
         print(f"the job was taken over {time.monotonic() - begin:.2f} s after its worker was killed")
-        at.until(lambda: 'finding="late_rank",severity="warning",rank="2"' in at.page(other), "it is found again")
+        pages = [""]
+        try:
+            at.until(lambda: pages.append(at.page(other)) or
+                     'finding="late_rank",severity="warning",rank="2"' in pages[-1], "it is found again")
+        except AssertionError as error:
+            raise AssertionError("%s--- its page\n%s" % (error, pages[-1])) from None
         self.assertEqual(at.told("one") + at.told("two"), [("late_rank", "2")])
         done = at.diagnose("muster-7_0", "--format", "json")
         self.assertEqual([(f["ranks"], f["resolved"]) for f in json.loads(done.stdout)["findings"]],
