@@ -26,7 +26,8 @@ struct muster_transfers {
 /* What one GPU ran as one kernel: all sends and receives in it have its times. */
 struct muster_launch {
     uint64_t load;     /* the same for launches of as many parts of the same sizes */
-    uint64_t least_ns; /* of it and its partners' the shortest: the others waited for somebody */
+    uint64_t least_ns; /* of it, its partners', and theirs that carry the same, the shortest: the
+                          others waited for somebody */
 };
 
 struct muster_launches {

@@ -282,6 +282,56 @@ static void test_a_partner_that_all_wait_for_is_no_slow_link(void **state)
     end(&ranks, &findings);
 }
 
+enum { RING = 8 };
+
+/* Each sends to the next of a ring and receives from the one before, and is over once both were
+ * there. From launch 70 on rank r begins apart_ns later than its neighbour that is farther from
+ * rank 4, and transfers take took_ns. */
+static struct muster_findings ring(struct ranks *ranks, uint64_t apart_ns, uint64_t took_ns)
+{
+    struct muster_findings findings = {0};
+    struct muster_err err;
+    ranks_begin(ranks, RING);
+    ranks_comm(ranks, 0, 0, 1, RING, RING);
+    for (unsigned i = 0; i < OPS; i++) {
+        uint64_t begin_ns[RING];
+        for (unsigned r = 0; r < RING; r++)
+            begin_ns[r] =
+                (1000 + 20 * i) * MS + (i >= 70 ? (r < RING - r ? r : RING - r) * apart_ns : 0);
+        for (unsigned side = 0; side < 2 * RING; side++) {
+            unsigned rank = side / 2, next = (rank + 1) % RING, last = (rank + RING - 1) % RING;
+            uint64_t all_ns = begin_ns[next] > begin_ns[last] ? begin_ns[next] : begin_ns[last];
+            all_ns = begin_ns[rank] > all_ns ? begin_ns[rank] : all_ns;
+            const struct muster_op op = {.number = i,
+                                         .enqueue_ns = begin_ns[rank],
+                                         .begin_ns = begin_ns[rank] + ranks->skew_ns[rank],
+                                         .end_ns = all_ns + (i >= 70 ? took_ns : 1 * MS) +
+                                                   noise(i) + ranks->skew_ns[rank],
+                                         .count = 1 << 20,
+                                         .peer = (int32_t)(side % 2 ? last : next),
+                                         .func = side % 2 ? MUSTER_FUNC_RECV : MUSTER_FUNC_SEND,
+                                         .dtype = MUSTER_DTYPE_FLOAT32,
+                                         .source = MUSTER_SOURCE_GPU};
+            muster_view_add_op(&ranks->view, ranks->member[0][rank], &op);
+        }
+    }
+    assert_int_equal(muster_diagnose_transfer(ranks_view(ranks), &findings, &err), 0);
+    return findings;
+}
+
+/* Far from rank 4 everybody waits for a neighbour that waits for the next one. */
+static void test_a_ring_whose_ranks_wait_one_for_the_next_is_no_slow_link(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    struct muster_findings findings = ring(&ranks, 2 * MS, 1 * MS);
+    assert_int_equal(findings.n, 0);
+    end(&ranks, &findings);
+    findings = ring(&ranks, 0, 3 * MS);
+    assert_true(findings.n > 0);
+    end(&ranks, &findings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_sends_in_larger_groups_are_not_a_slow_link),
         cmocka_unit_test(test_groups_of_sends_that_become_slow),
         cmocka_unit_test(test_a_partner_that_all_wait_for_is_no_slow_link),
+        cmocka_unit_test(test_a_ring_whose_ranks_wait_one_for_the_next_is_no_slow_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
