@@ -77,28 +77,25 @@ bool muster_sends_next(struct muster_sends *sends)
     return pair;
 }
 
-/* What both sides of each of the pair's sends took; or, where they carry the same, what was the
- * least of either so far. */
-static void note_pair(const struct muster_view *view, uint32_t from, uint32_t to,
-                      const uint64_t *so_far, struct muster_launches *launches)
+/* What both sides of each of the pair's sends took; `far`: where they carry the same, what the
+ * least of either is by now. */
+static void note_pair(const struct muster_view *view, uint32_t from, uint32_t to, bool far,
+                      struct muster_launches *launches)
 {
     struct muster_sends pair = muster_sends_of(view, from, to);
     while (muster_sends_next(&pair)) {
         if (!has_times(pair.send) || !has_times(pair.receive))
             continue;
-        size_t a = place_of(view, launches, pair.send);
-        size_t b = place_of(view, launches, pair.receive);
-        if (!so_far) {
-            note_shorter(&launches->at[a], length_of(pair.receive));
-            note_shorter(&launches->at[b], length_of(pair.send));
-        } else if (launches->at[a].load == launches->at[b].load) {
-            note_shorter(&launches->at[a], so_far[b]);
-            note_shorter(&launches->at[b], so_far[a]);
+        struct muster_launch *a = &launches->at[place_of(view, launches, pair.send)];
+        struct muster_launch *b = &launches->at[place_of(view, launches, pair.receive)];
+        if (!far || a->load == b->load) {
+            note_shorter(a, far ? b->least_ns : length_of(pair.receive));
+            note_shorter(b, far ? a->least_ns : length_of(pair.send));
         }
     }
 }
 
-static void note_partners(const struct muster_view *view, uint32_t from, const uint64_t *so_far,
+static void note_partners(const struct muster_view *view, uint32_t from, bool far,
                           struct muster_launches *launches)
 {
     const struct muster_view_comm *comm = &view->comm[launches->comm];
@@ -110,28 +107,20 @@ static void note_partners(const struct muster_view *view, uint32_t from, const u
         if (op->func == MUSTER_FUNC_SEND && op->peer != peer && op->peer >= 0 &&
             (uint64_t)op->peer < comm->members) {
             peer = op->peer;
-            note_pair(view, from, comm->first_member + (uint32_t)peer, so_far, launches);
+            note_pair(view, from, comm->first_member + (uint32_t)peer, far, launches);
         }
     }
 }
 
 /* In a ring each may wait for the next one: who came last, for whom all the others waited, is as
- * far away as half of the ring. */
-static void note_far_partners(const struct muster_view *view, struct muster_arena *memory,
-                              struct muster_launches *launches)
+ * far away as half of the ring. There and back again it is passed on to all of them. */
+static void note_far_partners(const struct muster_view *view, struct muster_launches *launches)
 {
     const struct muster_view_comm *comm = &view->comm[launches->comm];
-    uint64_t *so_far = muster_arena_array(memory, launches->n + 1, sizeof *so_far);
-    bool changed = !memory->failed;
-    for (uint32_t hop = 2; hop <= comm->members / 2 && changed; hop++) {
-        for (size_t i = 0; i < launches->n; i++)
-            so_far[i] = launches->at[i].least_ns;
-        for (uint32_t m = 0; m < comm->members; m++)
-            note_partners(view, comm->first_member + m, so_far, launches);
-        changed = false;
-        for (size_t i = 0; i < launches->n && !changed; i++)
-            changed = so_far[i] != launches->at[i].least_ns;
-    }
+    for (uint32_t m = 0; m < comm->members; m++)
+        note_partners(view, comm->first_member + m, true, launches);
+    for (uint32_t m = comm->members; m > 0; m--)
+        note_partners(view, comm->first_member + m - 1, true, launches);
 }
 
 void muster_launches_of(const struct muster_view *view, uint32_t c, struct muster_arena *memory,
@@ -150,9 +139,9 @@ void muster_launches_of(const struct muster_view *view, uint32_t c, struct muste
         }
     }
     for (uint32_t m = 0; m < comm->members && launches->n && !memory->failed; m++)
-        note_partners(view, comm->first_member + m, NULL, launches);
+        note_partners(view, comm->first_member + m, false, launches);
     if (launches->n && !memory->failed)
-        note_far_partners(view, memory, launches);
+        note_far_partners(view, launches);
 }
 
 const struct muster_launch *muster_launch_of(const struct muster_view *view,
