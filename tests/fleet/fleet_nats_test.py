@@ -487,9 +487,9 @@ class Fleet(unittest.TestCase):
                 at.agent(host)
             worker = at.worker("worker")
             at.until_log("worker", "muster fleet: NATS has no room")
-            at.play("late-gpu", "muster-13", 60)
-            at.until_log("agent-nodeA", "does not take messages")
-            at.until(lambda: "muster_agent_nats_waiting 0" not in at.page("agent-nodeA"), "messages are kept")
+            at.play("late-gpu", "muster-13", 60, HOSTS[1:])
+            at.until_log("agent-nodeB", "does not take messages")
+            at.until(lambda: "muster_agent_nats_waiting 0" not in at.page("agent-nodeB"), "messages are kept")
             at.until(lambda: 'finding="late_rank",severity="warning",rank="2"' in at.page("agent-nodeB"),
                      "the agent judges its own host")
             self.assertIsNone(worker.poll())

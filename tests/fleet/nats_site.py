@@ -231,13 +231,13 @@ class Site:
         return self.start(self.muster, "fleet", "--nats", url or self.url, "--listen", "127.0.0.1:0", *more, log=name,
                           **environment)
 
-    def play(self, recording, run, hold):
-        """Ranks 0 and 1 on the first host, the others on the second."""
-        played = []
-        for side, host in enumerate(HOSTS):
+    def play(self, recording, run, hold, hosts=HOSTS):
+        """Ranks 0 and 1 on the first host, the others on the second; or all four on one."""
+        played, each = [], 4 // len(hosts)
+        for side, host in enumerate(hosts):
             folder = os.path.join(self.folder, recording, host)
             os.makedirs(folder, exist_ok=True)
-            for rank in (2 * side, 2 * side + 1):
+            for rank in range(each * side, each * (side + 1)):
                 self.copy(recording, rank, host, folder)
             played.append(self.start(self.muster, "replay", folder, "--hold", str(hold), "--dir",
                                      os.path.join(self.folder, run), log=f"replay-{host}", host=host))

@@ -1,7 +1,8 @@
 """Two H200 ranks on two hosts as NCCL ran them (two_hosts/*.txt.xz), as traces for `muster replay`. A line is an
 operation: rank, function, elements, microseconds from the call before to its own, units of half a microsecond from
 the begin of the kernel before to that of its own, and units that its kernel took. The first line of a rank counts from
-where its recording begins. late: from two seconds on rank 1's host thread sleeps in each step."""
+where its recording begins. late: from two seconds on rank 1's host thread sleeps in each step; its second half is
+played twice, as who is held against one other rank alone is named after ten seconds."""
 
 import json
 import lzma
@@ -36,18 +37,33 @@ def operation(rank, number, func, count, call_ns, begin_ns, took_ns):
     yield end_ns + 500, {"op": "stop", "h": task, "type": COLL}
 
 
-def write(name, host, rank, path):
-    """Rank `rank` of the recording `name`, on a host."""
-    events, number, call, begin = [], 0, 0, 0
+def read(name):
+    """Of each rank [(function, elements, called, began, took)], in nanoseconds since the first operation."""
+    ranks, call, begin = ([], []), [0, 0], [0, 0]
     with lzma.open(os.path.join(FOLDER, name + ".txt.xz"), "rt") as lines:
         for line in lines:
             own, func, *numbers = line.split()
-            if int(own) != rank:
-                continue
+            rank = int(own)
             count, since_call, since_begin, took = map(int, numbers)
-            call, begin = call + since_call, begin + since_begin
-            events += operation(rank, number, func, count, BEGIN_NS + call * 1000, begin * 500, took * 500)
-            number += 1
+            call[rank] += since_call * 1000
+            begin[rank] += since_begin * 500
+            ranks[rank].append((func, count, call[rank], begin[rank], took * 500))
+    return ranks
+
+
+def twice(ranks):
+    """The second half once more behind it: both ranks move by the same time, so that their clocks stand alike."""
+    half = len(ranks[0]) // 2
+    moved = ranks[0][-1][2] - ranks[0][half - 1][2]
+    return [own + [(func, count, call + moved, begin + moved, took) for func, count, call, begin, took in own[half:]]
+            for own in ranks]
+
+
+def write(name, host, rank, path):
+    """Rank `rank` of the recording `name`, on a host."""
+    events, ranks = [], read(name)
+    for number, (func, count, call, begin, took) in enumerate((twice(ranks) if name == "late" else ranks)[rank]):
+        events += operation(rank, number, func, count, BEGIN_NS + call, begin, took)
     events.sort(key=lambda event: event[0])
     head = [{"op": "meta", "format": 1, "api": 5, "nccl": 22809, "rank": rank, "nranks": 2, "host": host,
              "local_rank": 0, "gpu": "NVIDIA H200"},
