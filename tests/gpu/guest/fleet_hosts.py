@@ -175,7 +175,7 @@ def parse(arguments):
     parser.add_argument("--out", default="")
     parser.add_argument("--cases", type=lambda text: text.split(","), default=list(WANTED))
     parser.add_argument("--ms", type=float, default=5)
-    parser.add_argument("--late", type=float, default=10)
+    parser.add_argument("--late", type=float, default=20)
     parser.add_argument("--rate", default="2gbit")
     parser.add_argument("--limit", type=float, default=300)
     return parser.parse_args(arguments)

@@ -2,7 +2,7 @@
 job lost by its own clock.
 
 usage: late_jobs.py --build BUILD [--out FOLDER] [--families F,...] [--ms 1,5] [--sides host,gpu]
-                    [--ranks 1] [--clean 3] [--late 6] [--timing auto] [--limit SECONDS] [--nccl FILE | --share]
+                    [--ranks 1] [--clean 3] [--late 15] [--timing auto] [--limit SECONDS] [--nccl FILE | --share]
 A cell is a job of late_rank.py on two GPUs, or on one, if FILE, which is preloaded then, lets ranks share
 it; such builds may know float32 and sums only, so the job keeps to these (late_rank.py --plain). --share:
 on one GPU as two emulated hosts (ranks.py says how), of which nothing can be told live. 0 ms is a clean job,
@@ -199,7 +199,7 @@ def parse(arguments):
     parser.add_argument("--sides", type=words(str), default=["host", "gpu"])
     parser.add_argument("--ranks", type=words(int), default=[1])
     parser.add_argument("--clean", type=float, default=3)
-    parser.add_argument("--late", type=float, default=6)
+    parser.add_argument("--late", type=float, default=15)
     parser.add_argument("--timing", default="auto")
     parser.add_argument("--limit", type=float, default=540)
     return parser.parse_args(arguments)
