@@ -144,7 +144,8 @@ static void play_all(struct play *play)
         now += between;
         play->second = (unsigned)((now - begin) / MUSTER_NS_PER_S);
         uint64_t timed = take(play, now);
-        if (!muster_watch_suspects(&play->watch) && timed - play->timed < NEW_LEAST * play->run->processes)
+        if (!muster_watch_suspects(&play->watch) &&
+            timed - play->timed < NEW_LEAST * play->run->processes)
             continue;
         play->timed = timed;
         evaluate(play);

@@ -251,7 +251,8 @@ static void look(struct leader *leader)
 {
     struct muster_findings now = {0};
     uint64_t now_ns = (uint64_t)leader->now_ns;
-    if (!muster_live_slow_due(&leader->slow, leader->refreshed, now_ns, muster_watch_suspects(&leader->watch)))
+    if (!muster_live_slow_due(&leader->slow, leader->refreshed, now_ns,
+                              muster_watch_suspects(&leader->watch)))
         return;
     for (size_t i = 0; i < leader->peers.n; i++)
         show_nets(leader->of[i], (leader->now_ns - 1e9) / leader->length_ns);

@@ -84,7 +84,7 @@ struct muster_finding {
                                          known */
     uint32_t every_steps;             /* late at a beat of so many steps; 0: at none */
     double every_s;
-    double step_s; /* how long a step takes where it is late; 0: not known */
+    double step_s;    /* how long a step takes where it is late; 0: not known */
     bool against_one; /* late ranks: held against one other rank, or the own past, alone */
     struct muster_finding_stretch stretch[MUSTER_FINDING_STRETCHES]; /* in time */
     unsigned stretches;

@@ -222,7 +222,8 @@ static bool evaluate_near(struct muster_evaluator *evaluator, struct muster_join
 static bool is_urgent(const struct muster_evaluator *evaluator)
 {
     const struct muster_watch *watch = &evaluator->near_slow;
-    return muster_watch_suspects(watch) || (evaluator->near.fresh && muster_watch_unresolved(watch) == 0);
+    return muster_watch_suspects(watch) ||
+           (evaluator->near.fresh && muster_watch_unresolved(watch) == 0);
 }
 
 static bool is_news(const struct muster_join *join, uint64_t timed, size_t living)
@@ -281,7 +282,8 @@ static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *jo
     struct muster_join_coverage is = muster_join_coverage(join, now_ns);
     bool shown = is_urgent(evaluator) && now_ns < evaluator->slow_due_ns + ALONE_NS;
     bool news = is_news(join, evaluator->timed, is.living);
-    if (now_ns < evaluator->slow_due_ns || shown || (!news && !muster_watch_suspects(&evaluator->slow)))
+    if (now_ns < evaluator->slow_due_ns || shown ||
+        (!news && !muster_watch_suspects(&evaluator->slow)))
         return true;
     if (is.ranks * 100 < is.expected * HEARD_PERCENT) {
         evaluator->silenced++;
