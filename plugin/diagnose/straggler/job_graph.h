@@ -39,7 +39,7 @@ enum muster_edge {
     MUSTER_EDGES
 };
 enum { MUSTER_BACK = 3 }; /* units of its communicator that an edge reaches back */
-enum { MUSTER_FARS = 2 }; /* how far late is told apart: e_process.c */
+enum { MUSTER_FARS = 3 }; /* how far late is told apart: e_process.c */
 
 /* 28 bytes, as there is one for nearly every operation of every rank; what is not here stands in
  * the view, or in a table of the few that need it. Read through the functions below. */

@@ -7,19 +7,23 @@
 
 #include <cmocka.h>
 
-enum { RANKS = 8, STEPS = 160, ROW = 12 };
+enum { RANKS = 8, STEPS = 160, ROW = 12, THIRD = STEPS / 3 };
 
-/* Steps of a quarter of a second; each of the first `late` ranks is late by a fifth in a row of
- * them of its own. Returns how many ranks are named. */
-static unsigned named(unsigned late, int32_t *first)
+static const uint64_t fifths[RANKS] = {50 * MS, 50 * MS, 50 * MS, 50 * MS,
+                                       50 * MS, 50 * MS, 50 * MS, 50 * MS};
+
+/* Steps of a quarter of a second; each of the first `late` ranks takes so much longer in `row` of
+ * them, one after the other from step `from` on. Returns how many ranks are named. */
+static unsigned named(unsigned late, unsigned from, unsigned row, const uint64_t *more_ns,
+                      int32_t *first)
 {
     struct ranks ranks;
     ranks_begin(&ranks, RANKS);
     ranks_comm(&ranks, 0, 0, 1, RANKS, RANKS);
     for (unsigned s = 0; s < STEPS; s++) {
         for (unsigned r = 0; r < RANKS; r++) {
-            bool slow = r < late && s / ROW == 2 + r;
-            ranks_work(&ranks, r, 250 * MS + (slow ? 50 * MS : 0));
+            bool slow = r < late && s >= from + r * row && s < from + (r + 1) * row;
+            ranks_work(&ranks, r, 250 * MS + (slow ? more_ns[r] : 0));
         }
         ranks_do(&ranks, 0, 1 << 20, 100 * US, true, 0);
         ranks_do(&ranks, 0, 256, 10 * US, true, 0);
@@ -36,7 +40,7 @@ static void test_who_was_late_for_a_while_is_named(void **state)
 {
     int32_t first;
     (void)state;
-    assert_int_equal(named(1, &first), 1);
+    assert_int_equal(named(1, 2 * ROW, ROW, fifths, &first), 1);
     assert_int_equal(first, 0);
 }
 
@@ -44,13 +48,25 @@ static void test_where_all_are_late_for_a_while_nobody_is(void **state)
 {
     int32_t first;
     (void)state;
-    assert_int_equal(named(RANKS, &first), 0);
+    assert_int_equal(named(RANKS, 2 * ROW, ROW, fifths, &first), 0);
+}
+
+/* No clock does what the first one's does: that of the second, which may, is no excuse for it. Once
+ * the first is named it is none for the second. */
+static void test_two_one_after_the_other_do_not_excuse_each_other(void **state)
+{
+    static const uint64_t more_ns[] = {50 * MS, 20 * MS};
+    int32_t first;
+    (void)state;
+    assert_int_equal(named(2, THIRD, THIRD, more_ns, &first), 2);
+    assert_int_equal(first, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_was_late_for_a_while_is_named),
+        cmocka_unit_test(test_two_one_after_the_other_do_not_excuse_each_other),
         cmocka_unit_test(test_where_all_are_late_for_a_while_nobody_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
