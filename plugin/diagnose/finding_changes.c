@@ -215,11 +215,10 @@ static uint64_t since_of(const struct muster_watch *watch, const struct muster_f
 /* Whether it was found for as long as what was compared with one other alone needs. */
 static bool is_held(const struct muster_finding *finding, uint64_t since_unix_ns)
 {
-    uint64_t until_unix_ns = 0;
-    for (unsigned i = 0; i < finding->stretches; i++)
-        if (finding->stretch[i].until_unix_ns > until_unix_ns)
-            until_unix_ns = finding->stretch[i].until_unix_ns;
-    return !finding->against_one || until_unix_ns >= since_unix_ns + AGAINST_ONE_NS;
+    bool held = !finding->against_one;
+    for (unsigned i = 0; i < finding->stretches && !held; i++)
+        held = finding->stretch[i].until_unix_ns >= since_unix_ns + AGAINST_ONE_NS;
+    return held;
 }
 
 /* Whether it cost enough to be emitted while the job runs; what costs nothing that is known is

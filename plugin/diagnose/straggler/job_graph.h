@@ -177,6 +177,12 @@ struct muster_graph {
     size_t units, groups, labels, turns, ordered, seats, positions;
 };
 
+/* Whoever is late has one other rank alone to be held against. */
+static inline bool muster_view_is_pair(const struct muster_view *view)
+{
+    return view->gpus <= 2;
+}
+
 /* The graph of a view and what it tells, of an arena that outlives it. */
 void muster_graph_make(struct muster_graph *graph, const struct muster_view *view,
                        struct muster_arena *memory);

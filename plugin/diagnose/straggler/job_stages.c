@@ -224,13 +224,14 @@ static uint64_t *covered_of_seats(const struct muster_graph *graph)
     return covered;
 }
 
+/* covered: NULL where the past is the whole run. */
 static void find_usual(const struct muster_graph *graph, const uint64_t *covered, struct past *past)
 {
     for (size_t s = 0; s < graph->seats; s++) {
         size_t n = past->first[s + 1] - past->first[s];
         int64_t *own = past->own + past->first[s];
         past->usual[s] = MUSTER_NO_OWN;
-        bool begun = graph->view->window && covered[s] < PAST_NS;
+        bool begun = covered && covered[s] < PAST_NS;
         if (n >= UNITS_LEAST && !begun) {
             muster_sort_i64(own, n);
             past->usual[s] = own[(n - 1) / QUARTER];
@@ -238,10 +239,10 @@ static void find_usual(const struct muster_graph *graph, const uint64_t *covered
     }
 }
 
-static bool is_slow(const struct past *past, uint32_t seat, int64_t own_ns)
+/* Of a seat with a past: beyond it a unit is slow. */
+static int64_t limit_of(const struct past *past, uint32_t seat)
 {
-    return past->usual[seat] != MUSTER_NO_OWN &&
-           own_ns > (int64_t)(TIMES * (double)past->usual[seat]);
+    return (int64_t)(TIMES * (double)past->usual[seat]);
 }
 
 /* Where a seat is slow in more than a quarter, and as often at all times, nothing of it is. */
@@ -252,11 +253,11 @@ static void drop_always_uneven(const struct muster_graph *graph, struct past *pa
     uint64_t(*slow)[PARTS] = muster_arena_array(memory, graph->seats + 1, sizeof *slow);
     for (uint32_t u = 0; u < graph->units && !memory->failed; u++) {
         const struct muster_unit *unit = &graph->unit[u];
-        if (!has_past(graph, unit))
-            continue;
         uint32_t s = unit->seat;
+        if (!has_past(graph, unit) || past->usual[s] == MUSTER_NO_OWN)
+            continue;
         size_t n = past->first[s + 1] - past->first[s];
-        slow[s][seen[s]++ * PARTS / n] += is_slow(past, s, muster_unit_own_ns(graph, unit));
+        slow[s][seen[s]++ * PARTS / n] += muster_unit_own_ns(graph, unit) > limit_of(past, s);
     }
     for (size_t s = 0; s < graph->seats && !memory->failed; s++) {
         uint64_t all = 0, quiet = 0;
@@ -276,9 +277,11 @@ static int64_t more_of(const struct muster_graph *graph, const struct past *past
 {
     const struct muster_unit *unit = &graph->unit[u];
     int64_t usual = past->usual[unit->seat], own = muster_unit_own_ns(graph, unit);
-    int64_t most = (int64_t)(TIMES * (double)usual);
-    if (usual == MUSTER_NO_OWN || own <= most)
-        return usual == MUSTER_NO_OWN ? INT64_MIN : own - most;
+    if (usual == MUSTER_NO_OWN)
+        return INT64_MIN;
+    int64_t most = limit_of(past, unit->seat);
+    if (own <= most)
+        return own - most;
     int64_t held = muster_unit_held_ns(graph, u);
     return held < own - usual ? held : own - usual;
 }
@@ -312,7 +315,7 @@ void muster_graph_past(struct muster_graph *graph)
         .more_ns = muster_arena_array(memory, seats, sizeof *past.more_ns),
         .stage_ns = muster_arena_array(memory, seats, sizeof *past.stage_ns),
     };
-    const uint64_t *covered = covered_of_seats(graph);
+    const uint64_t *covered = graph->view->window ? covered_of_seats(graph) : NULL;
     if (memory->failed)
         return;
     gather(graph, &past);

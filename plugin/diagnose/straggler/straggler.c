@@ -296,7 +296,7 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
 {
     struct muster_arena memory = {0};
     struct muster_graph graph;
-    struct muster_suspects suspects = {.worth = view->gpus <= 2 ? PAIR : WORTH};
+    struct muster_suspects suspects = {.worth = muster_view_is_pair(view) ? PAIR : WORTH};
     struct muster_view_span *span = muster_view_spans(view, &memory);
     muster_graph_make(&graph, view, &memory);
     if (!memory.failed) {

@@ -358,7 +358,7 @@ static void new_finding(const struct muster_graph *graph, const struct muster_su
     finding->every_steps = detail->when.every_steps;
     finding->every_s = detail->when.every_s;
     finding->step_s = detail->when.step_s;
-    finding->against_one = view->gpus <= 2 || graph->seat[own->seat].past;
+    finding->against_one = muster_view_is_pair(view) || graph->seat[own->seat].past;
     muster_where_of(graph, own->seat, finding->where, sizeof finding->where);
     finding->mode = detail->late == 1                            ? MUSTER_MODE_ONCE
                     : detail->late >= PERSISTENT * detail->turns ? MUSTER_MODE_PERSISTENT

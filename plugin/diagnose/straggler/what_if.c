@@ -282,7 +282,7 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
     struct muster_lanes at = local(what_if, u, &own), more = none;
     bool late = lanes && (seat->log_e > 0 || seat->hidden);
     int64_t excess_ns = late ? most(muster_unit_excess_ns(graph, unit), 0) : 0;
-    int64_t least_ns = graph->view->gpus <= 2 ? INT64_MIN : 0;
+    int64_t least_ns = muster_view_is_pair(graph->view) ? INT64_MIN : 0;
     for (unsigned l = 0; l < MUSTER_LANES && late; l++) {
         int64_t ns = excess_ns - most(what_if->other[seat->position].ns[l], 0);
         more.ns[l] = lanes >> l & 1 ? most(ns, least_ns) : 0;
