@@ -52,7 +52,8 @@ static void thin(struct muster_thinning *thinning, const struct muster_process *
     for (size_t i = 0; i < n; i++) {
         const struct muster_log_comm *comm = muster_process_comm(process, op[i].comm);
         if (!muster_source_is_gpu(op[i].source) ||
-            (comm && muster_thinning_takes(thinning, comm->id, op[i].number)))
+            (comm && muster_thinning_takes(thinning, muster_sampling_id(comm->nranks), op[i].number,
+                                           0))) /* logs do not say of how many */
             continue;
         op[i].source = MUSTER_SOURCE_NONE;
         op[i].begin_ns = op[i].end_ns = 0;

@@ -42,18 +42,20 @@ uint64_t recording_comm(const struct job *job, enum job_group group, unsigned fi
     return chance_at(job->seed, 0xc0, (uint64_t)group, first) | 1;
 }
 
-/* The sparsest level that times the block, a pure function of communicator and block: of two
- * neighbouring blocks, runs, runs of runs it takes one. The first block is timed at every level. */
-static unsigned level_of(uint64_t comm, uint64_t block)
+/* The sparsest level that times the block, a pure function of the communicator's size and the
+ * block: of two neighbouring blocks, runs, runs of runs it takes one. The first block is timed at
+ * every level. */
+static unsigned level_of(uint64_t size, uint64_t block)
 {
     unsigned level = 0;
     while (level < LEVEL_MAX &&
-           (block >> level & 1) == (chance_at(comm, 0xb10c, level, block >> (level + 1)) & 1))
+           (block >> level & 1) == (chance_at(size, 0xb10c, level, block >> (level + 1)) & 1))
         level++;
     return block == 0 ? LEVEL_MAX : level;
 }
 
-static bool is_timed(const struct writer *writer, unsigned rank, uint64_t comm, uint64_t launch)
+static bool is_timed(const struct writer *writer, unsigned rank, enum job_group group,
+                     uint64_t launch)
 {
     const struct job *job = writer->job;
     uint64_t level = job->level;
@@ -61,7 +63,7 @@ static bool is_timed(const struct writer *writer, unsigned rank, uint64_t comm, 
         return job->timing[rank] == TIMED_FULL;
     if (job->level_differs && level < LEVEL_MAX)
         level += bits_of(writer, 4, rank, 0) & 1;
-    return level_of(comm, launch / BLOCK) >= level;
+    return level_of(job->shape[group].n, launch / BLOCK) >= level;
 }
 
 /* Clocks of GPUs go in steps of 32 ns; CUDA events are exact to half a microsecond. */
@@ -166,7 +168,7 @@ static void write_launch(void *arg, const struct launch *launch)
     uint64_t number = place->launches++;
     if (!writer->job->seen[launch->rank])
         return;
-    bool timed = is_timed(writer, launch->rank, recording_comm(writer->job, group, first), number);
+    bool timed = is_timed(writer, launch->rank, group, number);
     emit_launch(writer, launch, timed && !writer->job->blind);
     if (timed && number >= MUSTER_WARM_UP)
         count_hits(writer, launch, first);

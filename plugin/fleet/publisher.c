@@ -53,7 +53,8 @@ static void thin(struct muster_publisher *publisher, const struct muster_segment
             continue;
         if (!comm || comm->uid != op[i].comm)
             comm = comm_of(segment, op[i].comm);
-        if (comm && muster_thinning_takes(&publisher->thinning, comm->id, op[i].number))
+        if (comm && muster_thinning_takes(&publisher->thinning, muster_sampling_id(comm->nranks),
+                                          op[i].number, muster_seg_timing_level(comm->timing)))
             continue;
         take_time(&op[i]);
     }
@@ -69,7 +70,7 @@ static void thin_waiting(struct muster_publisher *publisher, const struct muster
         struct muster_op *op = &before->op[i];
         const struct muster_seg_comm *comm = comm_of(segment, op->comm);
         if (muster_source_is_gpu(op->source) &&
-            !(comm && muster_thinning_has(comm->id, op->number, level)))
+            !(comm && muster_thinning_has(muster_sampling_id(comm->nranks), op->number, level)))
             take_time(op);
     }
     whole = muster_window_take(&after, before->op, before->n, WAITING, &halved);

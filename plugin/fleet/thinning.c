@@ -1,7 +1,5 @@
 #include "fleet/thinning.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 
 /* A level's blocks are random: over so long even a sparse one has some. */
@@ -14,11 +12,10 @@ enum {
 };
 
 /* Within its window first, then its window's: so each level is part of those of the timing. */
-static uint32_t place_of(uint64_t comm_id, uint64_t number)
+static uint32_t place_of(uint64_t id, uint64_t number)
 {
-    return muster_sampling_place(~comm_id, number / BLOCK, BLOCK_BITS) |
-           muster_sampling_place(comm_id, number / MUSTER_SAMPLING_WINDOW, PLACE_BITS) >>
-               BLOCK_BITS;
+    return muster_sampling_place(~id, number / BLOCK, BLOCK_BITS) |
+           muster_sampling_place(id, number / MUSTER_SAMPLING_WINDOW, PLACE_BITS) >> BLOCK_BITS;
 }
 
 /* The first that is not sent. */
@@ -29,32 +26,37 @@ static uint64_t bound_of(unsigned level)
     return quarter[level % MUSTER_THINNING_STEPS] >> level / MUSTER_THINNING_STEPS;
 }
 
-bool muster_thinning_has(uint64_t comm_id, uint64_t number, unsigned level)
+bool muster_thinning_has(uint64_t id, uint64_t number, unsigned level)
 {
-    return place_of(comm_id, number) < bound_of(level);
+    return place_of(id, number) < bound_of(level);
 }
 
-bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t comm_id, uint64_t number)
+bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t id, uint64_t number,
+                           unsigned timed_level)
 {
-    if (thinning->comm_id != comm_id || thinning->block_plus_1 != number / BLOCK + 1) {
-        thinning->comm_id = comm_id;
+    if (thinning->id != id || thinning->block_plus_1 != number / BLOCK + 1) {
+        thinning->id = id;
         thinning->block_plus_1 = number / BLOCK + 1;
-        thinning->place = place_of(comm_id, number);
+        thinning->place = place_of(id, number);
     }
-    uint32_t place = thinning->place;
-    for (unsigned level = 0; level <= MUSTER_THINNING_SPARSEST && place < bound_of(level); level++)
-        thinning->seen[level]++;
-    return place < bound_of(thinning->level);
+    thinning->seen++;
+    thinning->stands_for += 1ull << timed_level;
+    return thinning->place < bound_of(thinning->level);
 }
 
+/* By what a level sends on the mean, not by its blocks in this period: ranks that call as often
+ * agree, and a level stays. */
 static unsigned fitting(const struct muster_thinning *thinning, uint64_t took_ns, unsigned bytes)
 {
     unsigned level = 0;
     uint64_t most = bytes * took_ns / MUSTER_NS_PER_S;
-    if (thinning->seen[0] * MUSTER_THINNING_OP_BYTES <= most)
+    if (thinning->seen * MUSTER_THINNING_OP_BYTES <= most)
         return 0;
-    while (level < MUSTER_THINNING_SPARSEST && thinning->seen[level] * SPREAD_BYTES > most)
-        level++;
+    for (; level < MUSTER_THINNING_SPARSEST; level++) {
+        uint64_t sent = thinning->stands_for * bound_of(level) >> 32;
+        if ((sent < thinning->seen ? sent : thinning->seen) * SPREAD_BYTES <= most)
+            break;
+    }
     return level;
 }
 
@@ -62,7 +64,7 @@ static void begin_period(struct muster_thinning *thinning, uint64_t now_ns, unsi
 {
     thinning->since_ns = now_ns;
     thinning->fitted = fitted;
-    memset(thinning->seen, 0, sizeof thinning->seen);
+    thinning->seen = thinning->stands_for = 0;
 }
 
 bool muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, unsigned bytes)

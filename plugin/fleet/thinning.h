@@ -24,17 +24,19 @@ enum {
 #define MUSTER_THINNING_BEHIND_NS (MUSTER_THINNING_BEHIND_S * 1000000000ull)
 
 struct muster_thinning {
-    unsigned level, fitted;                      /* that would have done in the period before */
-    uint64_t since_ns;                           /* begin of the period */
-    uint64_t comm_id, block_plus_1;              /* of the newest operation; 0: none */
-    uint32_t place;                              /* of that block among the others */
-    uint64_t seen[MUSTER_THINNING_SPARSEST + 1]; /* operations in it that each level sends */
+    unsigned level, fitted;    /* that would have done in the period before */
+    uint64_t since_ns;         /* begin of the period */
+    uint64_t id, block_plus_1; /* of the newest operation; 0: none */
+    uint32_t place;            /* of that block among the others */
+    uint64_t seen, stands_for; /* timed operations in the period; those and what was not timed */
 };
 
-/* Whether a level sends an operation. */
-bool muster_thinning_has(uint64_t comm_id, uint64_t number, unsigned level);
-/* Whether the level of now does, which is counted. */
-bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t comm_id, uint64_t number);
+/* Whether a level sends an operation; id: muster_sampling_id. */
+bool muster_thinning_has(uint64_t id, uint64_t number, unsigned level);
+/* Whether the level of now does, which is counted; timed_level: that of its communicator's timing.
+ */
+bool muster_thinning_takes(struct muster_thinning *thinning, uint64_t id, uint64_t number,
+                           unsigned timed_level);
 /* At each message: a level that does not fit `bytes` a second makes way at once, a denser one comes
  * when it would have done for two periods of four seconds. True: it has become sparser. */
 bool muster_thinning_turn(struct muster_thinning *thinning, uint64_t now_ns, unsigned bytes);

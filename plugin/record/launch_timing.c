@@ -41,6 +41,11 @@ static bool take_window(struct muster_recorder *recorder, struct muster_comm *co
     return muster_sampling_takes(id, number / MUSTER_SAMPLING_WINDOW, level);
 }
 
+static uint64_t id_of(const struct muster_comm *comm)
+{
+    return muster_sampling_id(comm->nranks);
+}
+
 void muster_timing_collective(struct muster_recorder *recorder, struct muster_comm *comm,
                               const struct muster_event_op *op, uint64_t number)
 {
@@ -48,7 +53,7 @@ void muster_timing_collective(struct muster_recorder *recorder, struct muster_co
     if (!comm->gpu || recorder->options.timing != MUSTER_TIMING_AUTO)
         return;
     if (number % MUSTER_SAMPLING_WINDOW == 0)
-        comm->window_timed = take_window(recorder, comm, comm->id, number, number);
+        comm->window_timed = take_window(recorder, comm, id_of(comm), number, number);
     comm->group.timed |= comm->window_timed;
 }
 
@@ -63,7 +68,7 @@ void muster_timing_send(struct muster_recorder *recorder, struct muster_comm *co
     if (number % MUSTER_SAMPLING_WINDOW == 0) {
         uint64_t calls = atomic_load_explicit(&comm->calls->calls, memory_order_relaxed);
         comm->send_window_timed =
-            take_window(recorder, comm, comm->id ^ SENDS, number, calls ? calls : number);
+            take_window(recorder, comm, id_of(comm) ^ SENDS, number, calls ? calls : number);
     }
     comm->group.timed |= comm->send_window_timed;
 }

@@ -6,6 +6,9 @@
  * Levels nest: which windows a level times is a pure function of the communicator's id and the
  * window's number, and each level's windows are among those of the level above it. So ranks that
  * chose different levels share the sparser one's windows; nothing is agreed and no clock compared.
+ * The id is the number of its ranks: groups that do the same beside each other, one a host or one a
+ * stage, time the same of their windows, so that ranks of different groups can be compared in the
+ * same step.
  */
 #ifndef MUSTER_RECORD_SAMPLING_H
 #define MUSTER_RECORD_SAMPLING_H
@@ -19,6 +22,11 @@ enum {
     MUSTER_SAMPLING_SPARSEST = 8, /* the last level: one window in 256 */
     MUSTER_TIMING_PPM = 5000,     /* what timing may cost, of the process's time */
 };
+
+static inline uint64_t muster_sampling_id(uint32_t nranks)
+{
+    return nranks;
+}
 
 /* Whether a level times a window: exactly one in each aligned run of 2^level windows. */
 bool muster_sampling_takes(uint64_t id, uint64_t window, unsigned level);

@@ -254,6 +254,30 @@ static void test_levels_nest(void **state)
     }
 }
 
+/* Ranks that call as often agree on a level, and keep it: whatever blocks a period happens to have.
+ */
+static void test_a_steady_rate_keeps_its_level(void **state)
+{
+    enum { RANKS = 4, HALVES = 240, SETTLED = 60, OPS = 130, SPARSE = 3 };
+    unsigned level = 0;
+    (void)state;
+    for (unsigned rank = 0; rank < 2 * RANKS; rank++) {
+        struct muster_thinning thinning = {0};
+        uint64_t number = 1000 * rank;
+        unsigned timed = rank < RANKS ? 0 : SPARSE; /* by `auto`, one window in eight */
+        for (unsigned i = 1; i <= HALVES; i++) {
+            for (unsigned k = 0; k < OPS; k++, number++)
+                if (muster_sampling_takes(4, number / MUSTER_SAMPLING_WINDOW, timed))
+                    muster_thinning_takes(&thinning, 4, number, timed);
+            muster_thinning_turn(&thinning, i * MUSTER_NS_PER_S / 2, MUSTER_GATHER_BYTES);
+            level = i == SETTLED && rank == 0 ? thinning.level : level;
+            if (i >= SETTLED && rank < RANKS)
+                assert_int_equal(thinning.level, level);
+        }
+        assert_in_range(thinning.level, level - 1, level + MUSTER_THINNING_STEPS / 2);
+    }
+}
+
 static void test_what_stands_still_is_told_in_full(void **state)
 {
     struct site *site = begin(state);
@@ -306,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_slow_job_tells_everything, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test(test_levels_nest),
+        cmocka_unit_test(test_a_steady_rate_keeps_its_level),
         cmocka_unit_test_setup_teardown(test_quick_job_is_told_soon, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(test_quick_job_fits_its_bytes, fixture_setup,

@@ -7,7 +7,7 @@
 #include "record/event_reader.h"
 #include "record/launch_price.h"
 
-enum { EVENTS = 4 * MUSTER_LAUNCHES * 3 };
+enum { EVENTS = 4 * MUSTER_LAUNCHES * 3, RANKS = 4 };
 #define STREAM ((void *)0x57)
 
 struct event {
@@ -100,7 +100,7 @@ static void *begin(struct testbed *testbed, enum muster_timing timing)
     testbed->rec->launches.cuda = driver;
     testbed->rec->launches.possible = true;
     testbed->rec->launches.stalled = true; /* no thread: nobody waits for it */
-    return testbed_comm(testbed, 0xabc, 4, 1, 5);
+    return testbed_comm(testbed, 0xabc, RANKS, 1, 5);
 }
 
 static void launch(struct testbed *testbed, void *ctx, double ms)
@@ -268,7 +268,7 @@ static void auto_times_the_first_block_and_what_its_price_allows(void **state)
         step(&testbed, ctx, 0.01);
         all_over(&testbed);
         bool is = testbed_last(&testbed)->source == MUSTER_SOURCE_EVENT;
-        assert_int_equal(is, muster_sampling_takes(0xabc, 1 + i / MUSTER_SAMPLING_WINDOW, 8));
+        assert_int_equal(is, muster_sampling_takes(RANKS, 1 + i / MUSTER_SAMPLING_WINDOW, 8));
         timed += is;
     }
     assert_in_range(timed, MUSTER_SAMPLING_WINDOW, 3 * MUSTER_SAMPLING_WINDOW);
