@@ -82,14 +82,22 @@ static bool is_beyond(const struct muster_window *window, double share)
 
 static void close_slice(struct muster_seat *seat)
 {
+    for (unsigned k = 0; k < MUSTER_FARS; k++)
+        seat->is_far[k] |= is_beyond(&seat->slice, far_shares[k]);
+    seat->slice = (struct muster_window){0};
+}
+
+/* One bet. */
+static void close_stretch(struct muster_seat *seat)
+{
     seat->slices++;
     for (unsigned k = 0; k < MUSTER_FARS; k++) {
-        bool far = is_beyond(&seat->slice, far_shares[k]);
-        seat->far[k] += far;
-        seat->far_rows[k] += far && seat->was_far[k];
-        seat->was_far[k] = far;
+        seat->far[k] += seat->is_far[k];
+        seat->far_rows[k] += seat->is_far[k] && seat->was_far[k];
+        seat->was_far[k] = seat->is_far[k];
+        seat->is_far[k] = false;
     }
-    seat->slice = (struct muster_window){0};
+    seat->stretch_ns = 0;
 }
 
 static void close_window(struct muster_seat *seat)
@@ -112,21 +120,42 @@ static void extend(struct muster_window *window, uint64_t begin_ns, int64_t own_
     window->turns++;
 }
 
-static void add_unit(struct muster_graph *graph, const uint32_t *of_program, uint32_t u)
+/* While the job runs, what a GPU does again and again at one position with nothing between is one
+ * bet: where calls are alike it stands inside one step, whose pace they share. */
+static void extend_stretch(const struct muster_graph *graph, struct muster_seat *seat,
+                           uint64_t begin_ns, bool again)
+{
+    if (seat->slice.turns && begin_ns - seat->slice.since_ns >= SLICE_NS) {
+        bool window = graph->view->window > 0;
+        close_slice(seat);
+        if (!window || !again || begin_ns - seat->stretch_ns >= WINDOW_NS)
+            close_stretch(seat);
+    }
+    seat->stretch_ns = seat->stretch_ns ? seat->stretch_ns : begin_ns;
+}
+
+/* What units are counted by. */
+struct counting {
+    uint32_t *of_program; /* of each program how many GPUs have it */
+    uint32_t *last;       /* of each GPU its last seat, + 1; 0: none */
+};
+
+static void add_unit(struct muster_graph *graph, const struct counting *counting, uint32_t u)
 {
     const struct muster_unit *unit = &graph->unit[u];
     struct muster_seat *seat = &graph->seat[unit->seat];
+    bool again = counting->last[seat->gpu] == unit->seat + 1;
     muster_unit_ask_next(graph, unit);
+    counting->last[seat->gpu] = unit->seat + 1;
     if (!unit->evaluated)
         return;
     uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
     int64_t own_ns = muster_unit_own_ns(graph, unit);
     int64_t excess_ns = muster_unit_excess_ns(graph, unit);
-    if (seat->slice.turns && begin_ns - seat->slice.since_ns >= SLICE_NS)
-        close_slice(seat);
+    extend_stretch(graph, seat, begin_ns, again);
     if (seat->window.turns && begin_ns - seat->window.since_ns >= WINDOW_NS)
         close_window(seat);
-    bool host = of_program[graph->program[muster_unit_gpu(graph, unit)]] <= 2 &&
+    bool host = counting->of_program[graph->program[muster_unit_gpu(graph, unit)]] <= 2 &&
                 muster_unit_waited_for_call(graph, unit);
     extend(&seat->slice, begin_ns, own_ns, excess_ns, host);
     extend(&seat->window, begin_ns, own_ns, excess_ns, host);
@@ -138,17 +167,23 @@ static void add_unit(struct muster_graph *graph, const uint32_t *of_program, uin
     }
 }
 
-/* of_program: zeroed, of each program how many GPUs have it. */
-static void count_windows(struct muster_graph *graph, uint32_t *of_program)
+static void count_windows(struct muster_graph *graph)
 {
-    for (size_t g = 0; g < graph->view->gpus; g++)
-        of_program[graph->program[g]]++;
+    size_t gpus = graph->view->gpus;
+    struct counting counting = {
+        .of_program = muster_arena_array(graph->memory, gpus + 1, sizeof *counting.of_program),
+        .last = muster_arena_array(graph->memory, gpus + 1, sizeof *counting.last)};
+    if (graph->memory->failed)
+        return;
+    for (size_t g = 0; g < gpus; g++)
+        counting.of_program[graph->program[g]]++;
     struct muster_walk walk = {0};
     for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;)
-        add_unit(graph, of_program, u);
+        add_unit(graph, &counting, u);
     for (size_t s = 0; s < graph->seats; s++) {
         if (graph->seat[s].window.turns) {
             close_slice(&graph->seat[s]);
+            close_stretch(&graph->seat[s]);
             close_window(&graph->seat[s]);
         }
     }
@@ -468,10 +503,7 @@ void muster_seats_evaluate(struct muster_graph *graph)
     struct stages stages = {.of_gpu =
                                 muster_arena_array(graph->memory, gpus + 1, sizeof *stages.of_gpu)};
     double *sorted = muster_arena_array(graph->memory, graph->seats + 1, sizeof *sorted);
-    uint32_t *of_program = muster_arena_array(graph->memory, gpus + 1, sizeof *of_program);
-    if (graph->memory->failed)
-        return;
-    count_windows(graph, of_program);
+    count_windows(graph);
     make_hosts(&hosts, graph);
     make_rows(&rows, graph);
     if (graph->memory->failed)

@@ -19,6 +19,7 @@
 #include "view/view.h"
 
 #define MUSTER_NO_OWN MUSTER_NO_NS /* own time: not known */
+#define MUSTER_STAGES 1.5          /* stages of a pipeline may differ by so much by design */
 enum { MUSTER_NO_UNIT = UINT32_MAX };
 #define MUSTER_RECEIVES (1u << 31) /* of a partner */
 enum {
@@ -104,6 +105,8 @@ struct muster_seat {
     /* Short windows; those later than any state of a GPU's clock explains, and by as much as all of
      * it usually takes. */
     uint32_t slices, far[MUSTER_FARS];
+    uint64_t stretch_ns; /* since when the bet that is open goes; 0: none is */
+    bool is_far[MUSTER_FARS];
     uint32_t windows, hits;
     uint32_t far_rows[MUSTER_FARS], hit_rows; /* of them: the one before was, too */
     bool was_far[MUSTER_FARS], was_hit;

@@ -6,8 +6,7 @@
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
 
-#define STAGES 1.5 /* stages may differ by so much by design, in each exchange and in all */
-#define TIMED  0.9 /* of the operations of a GPU: fewer do not tell what it did in all */
+#define TIMED 0.9 /* of the operations of a GPU: fewer do not tell what it did in all */
 
 /* Own times of the units of one member that begin with one function; logs, so that a pause counts
  * for little. */
@@ -40,7 +39,7 @@ static int64_t usual_stage(const struct muster_view_comm *comm, struct pace (*pa
         if (pace[m][recv].n)
             scratch[n++] = exp(pace[m][recv].sum / pace[m][recv].n);
     muster_sort_double(scratch, n);
-    return n < 2 ? MUSTER_NO_OWN : (int64_t)(STAGES * scratch[(n - 1) / 2]);
+    return n < 2 ? MUSTER_NO_OWN : (int64_t)(MUSTER_STAGES * scratch[(n - 1) / 2]);
 }
 
 /* What each GPU did by itself in all, at positions that come again. */
@@ -141,7 +140,7 @@ void muster_graph_stages(struct muster_graph *graph)
         uint32_t comm = view->member[muster_unit_member(graph, unit)].comm;
         int64_t its = usual[comm][view->op[muster_unit_op(graph, unit)].func == MUSTER_FUNC_RECV];
         if (is_stage(graph, unit, comm) && its != MUSTER_NO_OWN) {
-            bool slow = of_gpu[muster_unit_gpu(graph, unit)] > STAGES * sum[comm];
+            bool slow = of_gpu[muster_unit_gpu(graph, unit)] > MUSTER_STAGES * sum[comm];
             int64_t own_ns = muster_unit_own_ns(graph, unit);
             int64_t excess_ns = slow || own_ns < its ? own_ns - its : 0;
             unit->evaluated = unit->stage = true;

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "diagnose/straggler/e_process.h"
+#include "diagnose/straggler/job_graph.h"
 #include "diagnose/straggler/straggler_describe.h"
 
 enum {
@@ -12,8 +13,6 @@ enum {
     CARRIED_WORTH = 20,  /* one in so many operations is worth saying */
     COMPARED_LEAST = 20, /* operations: below nothing would have been named */
 };
-/* Of its usual time: what a stage has to take more (job_past.c, job_stages.c). */
-#define STAGE 0.5
 
 struct verdict {
     uint32_t comm;
@@ -79,7 +78,7 @@ static void find_longest(const struct stage *stages, size_t seats, struct verdic
 {
     for (size_t s = 0; s < seats; s++) {
         double units = stages[s].units ? (double)stages[s].units : 1;
-        double more = STAGE * stages[s].own_ns / units;
+        double more = (MUSTER_STAGES - 1) * stages[s].own_ns / units;
         double far = muster_slice_limit_ns(stages[s].own_ns / units, stages[s].host_ns / units);
         struct verdict *of = &verdict[stages[s].comm];
         more = far > more ? far : more;

@@ -62,9 +62,43 @@ static void test_two_one_after_the_other_do_not_excuse_each_other(void **state)
     assert_int_equal(first, 0);
 }
 
+/* Three steps of a dozen reductions that are alike; in the last one rank 0 takes longer before each
+ * of them. Returns how many ranks are named while the job runs. */
+static unsigned named_by_one_step(void)
+{
+    enum { ONE_STEP = 3, ALIKE = 12 };
+    struct ranks ranks;
+    ranks_begin(&ranks, RANKS);
+    ranks_comm(&ranks, 0, 0, 1, RANKS, RANKS);
+    for (unsigned s = 0; s < ONE_STEP; s++) {
+        for (unsigned i = 0; i < ALIKE; i++) {
+            for (unsigned r = 0; r < RANKS; r++)
+                ranks_work(&ranks, r, 10 * MS + (r == 0 && s + 1 == ONE_STEP ? 5 * MS : 0));
+            ranks_do(&ranks, 0, 1 << 20, 100 * US, true, 0);
+        }
+        for (unsigned r = 0; r < RANKS; r++)
+            ranks_work(&ranks, r, 50 * MS);
+        ranks_do(&ranks, 0, 256, 10 * US, true, 0);
+    }
+    ranks.view.window = 1;
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    unsigned n = findings.n ? findings.finding[0].ranks : 0;
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+    return n;
+}
+
+/* As of a rank that drew a long sequence: what follows each other there is no news. */
+static void test_one_long_step_names_nobody_while_the_job_runs(void **state)
+{
+    (void)state;
+    assert_int_equal(named_by_one_step(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_long_step_names_nobody_while_the_job_runs),
         cmocka_unit_test(test_who_was_late_for_a_while_is_named),
         cmocka_unit_test(test_two_one_after_the_other_do_not_excuse_each_other),
         cmocka_unit_test(test_where_all_are_late_for_a_while_nobody_is),
