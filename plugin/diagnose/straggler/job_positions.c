@@ -25,6 +25,7 @@ enum {
 /* The lowest labels of what a GPU calls step for step. */
 struct muster_sketch {
     uint64_t label[SKETCH];
+    bool often[SKETCH];
     size_t n;
     bool kept; /* for muster_positions_join */
 };
@@ -451,38 +452,47 @@ static void by_period(struct muster_positions *positions)
 
 /* ---- programs ---- */
 
-static void keep_lowest(struct muster_sketch *sketch, uint64_t label)
+static void keep_lowest(struct muster_sketch *sketch, uint64_t label, bool often)
 {
     size_t at = sketch->n;
     if (at == SKETCH && label >= sketch->label[SKETCH - 1])
         return;
     at -= at == SKETCH;
-    for (; at > 0 && sketch->label[at - 1] > label; at--)
+    for (; at > 0 && sketch->label[at - 1] > label; at--) {
         sketch->label[at] = sketch->label[at - 1];
+        sketch->often[at] = sketch->often[at - 1];
+    }
     sketch->label[at] = label;
+    sketch->often[at] = often;
     sketch->n += sketch->n < SKETCH;
 }
 
-/* The positions that are met in most of so many steps; 0: that are met often. */
+/* The positions that are met in most of so many steps; 0: that are met often. And those that are
+ * met half as often: another GPU of the program may just have met them often, as windows begin and
+ * end anywhere. */
 static void draw_sketch(const struct muster_positions *positions, uint64_t steps,
                         struct muster_sketch *sketch)
 {
     const struct muster_counts *met = &positions->met;
     memset(sketch, 0, sizeof *sketch);
-    for (size_t i = 0; i < met->n; i++)
-        if (met->count[i] >= MARK_LEAST && 2ull * met->count[i] >= steps)
-            keep_lowest(sketch, met->hash[i]);
+    for (size_t i = 0; i < met->n; i++) {
+        uint64_t count = met->count[i];
+        bool often = count >= MARK_LEAST && 2 * count >= steps;
+        if (often || (2 * count >= MARK_LEAST && 4 * count >= steps))
+            keep_lowest(sketch, met->hash[i], often);
+    }
 }
 
-/* Of the lowest labels of both together those that both have. */
+/* Of the lowest labels that one of both met often those that both have. */
 static bool is_alike(const struct muster_sketch *a, const struct muster_sketch *b)
 {
-    size_t i = 0, k = 0, same = 0, all = 0;
-    while (all < SKETCH && (i < a->n || k < b->n)) {
+    size_t i = 0, k = 0, same = 0, all = 0, seen = 0;
+    for (; seen < SKETCH && (i < a->n || k < b->n); seen++) {
         bool from_a = k == b->n || (i < a->n && a->label[i] <= b->label[k]);
         bool from_b = i == a->n || (k < b->n && b->label[k] <= a->label[i]);
-        same += from_a && from_b;
-        all++;
+        bool often = (from_a && a->often[i]) || (from_b && b->often[k]);
+        same += often && from_a && from_b;
+        all += often;
         i += from_a;
         k += from_b;
     }

@@ -14,15 +14,25 @@
 
 /* ---- from evidence to culprits: whose lateness cost the job time ---- */
 
-#define WORTH 0.005 /* of the time: less is not worth a finding */
-#define PAIR  0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
-#define ALONE 0.2   /* of that: without anybody else's help */
-#define MUCH  2.0   /* times as much as another rank of its communicator */
-#define ALIKE 0.3   /* of the rank of a host that is late most: all are late alike */
+#define WORTH    0.005 /* of the time: less is not worth a finding */
+#define PAIR     0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
+#define ALONE    0.2   /* of that: without anybody else's help */
+#define MUCH     2.0   /* times as much as another rank of its communicator */
+#define ALIKE    0.3   /* of the rank of a host that is late most: all are late alike */
+#define LEANS    20.0  /* e-value of a rank that is late with a host of which others are suspects */
+#define AS_OFTEN 0.5   /* of the rank of a host that is late most often: all are late alike */
 enum { NOBODY = 255, SHAPLEY_MOST = 4 };
 
-/* Of each GPU, where it is late most, over all positions with evidence. */
-static void collect(const struct muster_graph *graph, struct muster_suspect *of_gpu)
+/* At the positions where a GPU is late: how often. */
+struct often {
+    uint32_t late, turns;
+    uint32_t seats; /* of all its positions */
+};
+
+/* Of each GPU, where it is late most, over all positions with evidence; and how often it is late
+ * there. */
+static void collect(const struct muster_graph *graph, struct muster_suspect *of_gpu,
+                    struct often *often)
 {
     for (size_t g = 0; g < graph->view->gpus; g++)
         of_gpu[g] = (struct muster_suspect){.gpu = (uint32_t)g, .seat = MUSTER_NO_UNIT};
@@ -35,46 +45,79 @@ static void collect(const struct muster_graph *graph, struct muster_suspect *of_
             own->seat == MUSTER_NO_UNIT || seat->excess_ns > graph->seat[own->seat].excess_ns;
         own->seat = most ? s : own->seat;
         own->excess_ns += seat->excess_ns;
+        often[seat->gpu].late += seat->late;
+        often[seat->gpu].turns += seat->turns;
+    }
+}
+
+/* The same of those that are no suspects and lean to it: by the mean of a GPU's e-values, which is
+ * one. */
+static void collect_leaning(const struct muster_graph *graph, struct muster_suspect *of_gpu,
+                            struct often *often)
+{
+    for (size_t s = 0; s < graph->seats; s++)
+        often[graph->seat[s].gpu].seats += graph->seat[s].windows > 0;
+    for (size_t s = 0; s < graph->seats; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        struct often *own = &often[seat->gpu];
+        if (of_gpu[seat->gpu].seat != MUSTER_NO_UNIT || !seat->late ||
+            seat->log_e < log(LEANS * own->seats))
+            continue;
+        of_gpu[seat->gpu].excess_ns += seat->excess_ns;
+        own->late += seat->late;
+        own->turns += seat->turns;
     }
 }
 
 /* The ranks of one host. */
 struct host {
-    uint32_t ranks, suspects, first;
+    uint32_t ranks, late, first;
+    uint32_t seat; /* of a suspect; MUSTER_NO_UNIT: none is */
     double least_ns, most_ns, sum_ns;
+    double least, most; /* how often */
 };
 
 static void add_to_hosts(const struct muster_view *view, const struct muster_suspect *of_gpu,
-                         const uint32_t *host_of, struct host *host)
+                         const struct often *often, const uint32_t *host_of, struct host *host)
 {
     for (uint32_t g = 0; g < view->gpus; g++) {
         struct host *own = &host[host_of[g]];
         double ns = of_gpu[g].excess_ns;
-        own->first = own->ranks++ ? own->first : g;
-        own->suspects += of_gpu[g].seat != MUSTER_NO_UNIT;
-        own->least_ns = own->ranks == 1 || ns < own->least_ns ? ns : own->least_ns;
-        own->most_ns = ns > own->most_ns ? ns : own->most_ns;
+        double share = often[g].turns ? (double)often[g].late / often[g].turns : 0;
+        if (own->ranks++ == 0)
+            *own = (struct host){
+                .ranks = 1, .first = g, .seat = MUSTER_NO_UNIT, .least_ns = ns, .least = share};
+        own->late += ns > 0;
+        own->seat = own->seat == MUSTER_NO_UNIT ? of_gpu[g].seat : own->seat;
+        own->least_ns = fmin(own->least_ns, ns);
+        own->most_ns = fmax(own->most_ns, ns);
+        own->least = fmin(own->least, share);
+        own->most = fmax(own->most, share);
         own->sum_ns += ns;
     }
 }
 
-/* Where all ranks of a host are suspects, late about as much, and there are other hosts, the host
- * is. `host`: zeroed, room for as many as GPUs. */
-static void join_hosts(const struct muster_view *view, const uint32_t *host_of, struct host *host,
-                       struct muster_suspect *of_gpu)
+/* By about as much; or, as ranks are not timed alike, about as often. */
+static bool is_late_alike(const struct host *host)
 {
-    add_to_hosts(view, of_gpu, host_of, host);
+    return host->least_ns >= ALIKE * host->most_ns || host->least >= AS_OFTEN * host->most;
+}
+
+/* Where all ranks of a host are late alike, and one at least is a suspect, and there are other
+ * hosts, the host is. `host`: zeroed, room for as many as GPUs. */
+static void join_hosts(const struct muster_view *view, const uint32_t *host_of,
+                       const struct often *often, struct host *host, struct muster_suspect *of_gpu)
+{
+    add_to_hosts(view, of_gpu, often, host_of, host);
     for (uint32_t g = 0; g < view->gpus; g++) {
         const struct host *own = &host[host_of[g]];
-        if (own->ranks < 2 || own->suspects < own->ranks || own->ranks == view->gpus ||
-            own->least_ns < ALIKE * own->most_ns) {
+        if (own->ranks < 2 || own->late < own->ranks || own->ranks == view->gpus ||
+            own->seat == MUSTER_NO_UNIT || !is_late_alike(own)) {
             continue;
         }
         of_gpu[g].host = g == own->first;
-        if (of_gpu[g].host)
-            of_gpu[g].excess_ns = own->sum_ns;
-        else
-            of_gpu[g].seat = MUSTER_NO_UNIT;
+        of_gpu[g].seat = of_gpu[g].host ? own->seat : MUSTER_NO_UNIT;
+        of_gpu[g].excess_ns = own->sum_ns;
     }
 }
 
@@ -230,9 +273,11 @@ static void choose(const struct muster_graph *graph, struct muster_suspects *sus
     struct muster_arena scratch = {0};
     struct muster_suspect *of_gpu = muster_arena_array(&scratch, view->gpus + 1, sizeof *of_gpu);
     struct host *host = muster_arena_array(&scratch, view->gpus + 1, sizeof *host);
+    struct often *often = muster_arena_array(&scratch, view->gpus + 1, sizeof *often);
     if (!scratch.failed) {
-        collect(graph, of_gpu);
-        join_hosts(view, graph->host, host, of_gpu);
+        collect(graph, of_gpu, often);
+        collect_leaning(graph, of_gpu, often);
+        join_hosts(view, graph->host, often, host, of_gpu);
         if (view->gpus)
             qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
     }

@@ -71,9 +71,86 @@ static void test_one_late_step_names_nobody(void **state)
         assert_int_equal(named(4 * HOST, late, late > 0, &first), -1);
 }
 
+/* Hosts of two ranks: one reduction of all by steps, and one of the first ranks of all hosts that
+ * comes so often as `often` says, of which each of host node0's is late. */
+static int named_where(unsigned often, unsigned all, uint64_t often_ns, uint64_t all_ns)
+{
+    static const char *const hosts[] = {"node0", "node1", "node2", "node3"};
+    struct ranks ranks;
+    ranks_begin(&ranks, 8);
+    for (unsigned r = 0; r < ranks.n; r++)
+        ranks.view.gpu[r].host = hosts[r / 2];
+    ranks_comm(&ranks, 0, 0, 1, 8, 8);
+    ranks_comm(&ranks, 1, 0, 2, 4, 4);
+    for (unsigned s = 0; s < often; s++) {
+        for (unsigned r = 0; r < ranks.n; r += 2)
+            ranks_work(&ranks, r, 250 * MS + (r == 0 ? often_ns : 0));
+        ranks_do(&ranks, 1, 1 << 20, 100 * US, true, 0);
+        ranks_do(&ranks, 1, 256, 10 * US, true, 0);
+        for (unsigned r = 0; r < ranks.n; r++)
+            ranks_work(&ranks, r, 250 * MS + (r < 2 ? all_ns : 0));
+        ranks_do(&ranks, 0, 1 << 10, 100 * US, s < all, 0);
+        ranks_do(&ranks, 0, 512, 10 * US, s < all, 0);
+    }
+    ranks.view.window = 10;
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    int kind = findings.n ? (int)findings.finding[0].kind : -1;
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+    return kind;
+}
+
+/* One of them is late in more operations, and so by ten times as much in all. */
+static void test_ranks_of_a_late_host_need_not_be_late_by_as_much(void **state)
+{
+    (void)state;
+    assert_int_equal(named_where(40, 40, 200 * MS, 25 * MS), MUSTER_FINDING_LATE_HOST);
+}
+
+/* Of the other one too little is timed for a name of its own. */
+static void test_one_suspect_of_a_late_host_is_enough(void **state)
+{
+    (void)state;
+    assert_int_equal(named_where(40, 11, 25 * MS, 25 * MS), MUSTER_FINDING_LATE_HOST);
+}
+
+/* Hosts with a communicator each, of which the second is late, and was heard of a step later: then
+ * it met no place of the step often enough to be sure of its program. */
+static void test_who_is_heard_of_later_has_the_same_program(void **state)
+{
+    enum { HOSTS = 4, STEPS = 17, OPS = 8, MORE = 8 };
+    static const char *const hosts[] = {"node0", "node1", "node2", "node3"};
+    struct ranks ranks;
+    (void)state;
+    ranks_begin(&ranks, HOSTS * HOST);
+    for (unsigned c = 0; c < HOSTS; c++)
+        ranks_comm(&ranks, c, c * HOST, 1, HOST, HOST);
+    for (unsigned r = 0; r < ranks.n; r++)
+        ranks.view.gpu[r].host = hosts[r / HOST];
+    ranks.number[1] = OPS + MORE;
+    for (unsigned s = 0; s < STEPS; s++) {
+        for (unsigned i = 0; i < OPS + (s % 2 ? 0 : MORE); i++) {
+            for (unsigned r = 0; r < ranks.n; r++)
+                ranks_work(&ranks, r, 20 * MS + (r / HOST == 1 ? 20 * MS : 0));
+            for (unsigned c = 0; c < HOSTS; c++)
+                if (c != 1 || s > 0)
+                    ranks_do(&ranks, c, 1 << (10 + i), 100 * US, true, 0);
+        }
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].kind, MUSTER_FINDING_LATE_HOST);
+    assert_string_equal(findings.finding[0].host, "node1");
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_is_heard_of_later_has_the_same_program),
+        cmocka_unit_test(test_ranks_of_a_late_host_need_not_be_late_by_as_much),
+        cmocka_unit_test(test_one_suspect_of_a_late_host_is_enough),
         cmocka_unit_test(test_a_late_host_takes_hardly_more_steps_than_a_late_rank),
         cmocka_unit_test(test_one_late_step_names_nobody),
     };
