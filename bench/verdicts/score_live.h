@@ -3,7 +3,7 @@
 #ifndef MUSTER_BENCH_VERDICTS_SCORE_LIVE_H
 #define MUSTER_BENCH_VERDICTS_SCORE_LIVE_H
 
-#include "live_host.h"
+#include "live_emitted.h"
 #include "score.h"
 
 enum { LIVE_DELAYS = 16384 };

@@ -12,13 +12,15 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "live_fleet.h"
+#include "live_host.h"
 #include "maxplus.h"
 #include "score_live.h"
 
 static const char usage[] =
     "usage: verdicts [--from SEED] [--to SEED] [--category WORD] [--family WORD] [--without WORD]\n"
-    "                [--ranks N] [--case N] [--live] [--null N] [--csv FILE] [--say]\n"
-    "                [--no-gpu-times] [--reach] [--floor PERCENT]\n"
+    "                [--ranks N] [--case N] [--live] [--fleet] [--null N] [--csv FILE]\n"
+    "                [--say] [--no-gpu-times] [--reach] [--floor PERCENT]\n"
     "--from, --to      seeds, both included (default 1000 to 1009); each is a case of each\n"
     "                  category. Those from 1000 on judge: choose no constant by them\n"
     "--category WORD   of this category only\n"
@@ -28,8 +30,11 @@ static const char usage[] =
     "--ranks N         so many ranks, 8 to 1024, a power of 2 (default: as the case has it)\n"
     "--case N          one case, seed * 100 + category, with its truth and all that was said\n"
     "--live            what is told while the job runs: each host's leader, once a second\n"
+    "--fleet           what a fleet worker tells meanwhile, of all hosts together; with --live "
+    "both\n"
     "--no-gpu-times   no rank has any, as before NCCL 2.28.3\n"
-    "--null N          N live runs with nothing wrong, of all families; any word fails, but that\n"
+    "--null N          N runs, live as a rule, with nothing wrong, of all families; any word "
+    "fails, but that\n"
     "                  every rank waits alike where all wait for their input\n"
     "--csv FILE        a line a finding, and a line a fault that was not named\n"
     "--say             print each case with something wrong or missing\n"
@@ -42,7 +47,7 @@ struct options {
     uint64_t from, to, ranks, one, null, floor; /* floor: percent; 0: none */
     int category, family, without;              /* -1: any, none */
     const char *csv;
-    bool explain, single, live, reach, no_gpu_times;
+    bool explain, single, live, fleet, reach, no_gpu_times;
 };
 
 static int parse_ranks(const char *text, uint64_t *ranks)
@@ -88,8 +93,10 @@ static int parse_one(int option, struct options *options)
     case 'l':
         options->live = true;
         return 0;
+    case 'a':
+        options->fleet = true;
+        return 0;
     case 'n':
-        options->live = true;
         return muster_text_u64(optarg, &options->null) ? 0 : -1;
     default:
         return -1;
@@ -108,6 +115,7 @@ static int parse(int argc, char **argv, struct options *options)
                                           {"csv", required_argument, NULL, 'v'},
                                           {"say", no_argument, NULL, 's'},
                                           {"live", no_argument, NULL, 'l'},
+                                          {"fleet", no_argument, NULL, 'a'},
                                           {"reach", no_argument, NULL, 'g'},
                                           {"null", required_argument, NULL, 'n'},
                                           {"no-gpu-times", no_argument, NULL, 'b'},
@@ -118,6 +126,7 @@ static int parse(int argc, char **argv, struct options *options)
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
         if (parse_one(c, options))
             return -1;
+    options->live |= options->null && !options->fleet;
     return optind == argc && options->from <= options->to ? 0 : -1;
 }
 
@@ -149,8 +158,11 @@ static void score_case(struct bench *bench, uint64_t seed, const struct job *job
     struct live_run live = {0};
     evaluate_run(job, &recorded, &evaluated);
     truth_find(job, &recorded, &truth);
-    if (options->live) {
+    if (options->live)
         live_play(job, &recorded, &live);
+    if (options->fleet)
+        live_fleet_play(job, &recorded, &live);
+    if (options->live || options->fleet) {
         score_live_add(&bench->live, job, &truth, &live, &evaluated);
         evaluated_free(&evaluated);
         score_live_evaluated(&live, &evaluated);
@@ -164,7 +176,7 @@ static void score_case(struct bench *bench, uint64_t seed, const struct job *job
         score_explain(job, &truth, &recorded, &evaluated, options->single, stdout);
         score_live_explain(job, &live, stdout);
     }
-    live_free(&live);
+    live_run_free(&live);
     evaluated_free(&evaluated);
 }
 
@@ -214,7 +226,7 @@ static void all_cases(struct bench *bench)
     printf("seeds %" PRIu64 " to %" PRIu64 ", family %s\n\n", options->from, options->to,
            options->family < 0 ? "any" : job_family_word((unsigned)options->family));
     score_print(&bench->score, stdout);
-    if (options->live)
+    if (options->live || options->fleet)
         score_live_print(&bench->live, stdout);
     printf("%u cases in %.1f s\n", bench->score.all.cases, seconds);
 }
