@@ -132,7 +132,7 @@ struct fleet_body fleet_host_publish(struct fleet_host *host, uint64_t now_ns)
     struct muster_arena arena = {0};
     struct muster_wire_message message;
     struct muster_err err;
-    muster_gather_publish(host->gather, now_ns, now_ns, &out);
+    muster_gather_publish(host->gather, now_ns, now_ns, NULL, 0, &out);
     if (out.failed ||
         muster_wire_read("fleet_agents", out.byte, out.used, &arena, &message, &err) != 0)
         must(NULL);

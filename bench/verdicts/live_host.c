@@ -1,114 +1,75 @@
 #include "live_host.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "diagnose/finding_changes.h"
-#include "diagnose/live/live_slow.h"
 #include "live_job.h"
+#include "live_leader.h"
 
 enum { HOSTS_MOST = 4 };
-static const double TAKE_NS = 250e6;
+static const double TAKE_NS = 250e6, LOOK_NS = 1e9;
 
-/* The leader of one host. */
-struct leader {
+/* One host. */
+struct host {
     struct live_run *run;
-    struct muster_live_peers peers;
-    struct live_process *of[JOB_HOST_GPUS]; /* of peer i */
-    struct muster_live_run *refreshed;
-    struct muster_live_slow slow;
-    struct muster_watch watch;
-    char dir[64];
-    double now_ns, length_ns;
+    struct live_process *of[JOB_HOST_GPUS];
+    size_t n;
+    struct live_leader leader;
+    double now_ns;
 };
-
-static void open_process(struct leader *leader, struct live_process *process, unsigned rank)
-{
-    if (!process->segment)
-        return;
-    size_t i = leader->peers.n++;
-    struct muster_live_peer *peer = &leader->peers.peer[i];
-    leader->of[i] = process;
-    live_process_open(process, leader->dir, rank);
-    memcpy(peer->path, process->path, sizeof process->path);
-    peer->identity = process->segment->identity;
-    peer->alive = peer->awake = true;
-}
-
-static void open_host(struct leader *leader, struct live_job *live, unsigned host)
-{
-    live_job_directory(leader->dir, sizeof leader->dir);
-    leader->peers.peer = calloc(JOB_HOST_GPUS, sizeof *leader->peers.peer);
-    leader->refreshed = muster_live_run_new();
-    if (!leader->refreshed || !leader->peers.peer)
-        exit(2);
-    for (unsigned r = host * JOB_HOST_GPUS; r < (host + 1) * JOB_HOST_GPUS; r++)
-        open_process(leader, &live->process[r], r);
-}
-
-static void close_host(struct leader *leader)
-{
-    for (size_t i = 0; i < leader->peers.n; i++)
-        live_process_close(leader->of[i]);
-    rmdir(leader->dir);
-    muster_watch_free(&leader->watch);
-    muster_live_run_free(leader->refreshed);
-    free(leader->peers.peer);
-}
 
 static void emit(void *arg, const struct muster_finding *finding)
 {
-    const struct leader *leader = arg;
-    live_run_note(leader->run, finding, (leader->now_ns - LIVE_BEGIN_NS) / 1e9);
+    const struct host *host = arg;
+    live_run_note(host->run, finding, (host->now_ns - LIVE_BEGIN_NS) / 1e9);
 }
 
-static void take(struct leader *leader)
+static void take(struct host *host)
 {
     for (bool all = false; !all;) {
         all = true;
-        for (size_t i = 0; i < leader->peers.n; i++)
-            all &= live_process_show(leader->of[i], leader->now_ns);
-        muster_live_run_take(leader->refreshed, &leader->peers);
+        for (size_t i = 0; i < host->n; i++)
+            all &= live_process_show(host->of[i], host->now_ns);
+        live_leader_take(&host->leader);
     }
 }
 
-static void look(struct leader *leader)
+static void look(struct host *host, double length_ns)
 {
-    struct muster_findings now = {0};
-    uint64_t now_ns = (uint64_t)leader->now_ns;
-    if (!muster_live_slow_due(&leader->slow, leader->refreshed, now_ns,
-                              muster_watch_suspects(&leader->watch)))
-        return;
-    for (size_t i = 0; i < leader->peers.n; i++)
-        live_process_show_nets(leader->of[i], (leader->now_ns - LIVE_BEGIN_NS) / leader->length_ns);
-    if (!muster_live_slow_evaluate(&leader->slow, leader->refreshed, &leader->peers, now_ns, &now,
-                                   NULL, NULL))
-        exit(2);
-    muster_watch_window(&leader->watch, leader->slow.windows.since_unix_ns);
-    muster_watch_slow(&leader->watch, &now, false, emit, leader);
-    muster_findings_free(&now);
+    for (size_t i = 0; i < host->n; i++)
+        live_process_show_nets(host->of[i], (host->now_ns - LIVE_BEGIN_NS) / length_ns);
+    live_leader_look(&host->leader, host->now_ns, false, emit, host);
 }
 
-static void play_host(struct live_job *live, unsigned host, double length_ns, struct live_run *run)
+static void play_host(struct live_job *live, unsigned which, double length_ns, struct live_run *run)
 {
-    struct leader leader = {.run = run, .length_ns = length_ns, .now_ns = LIVE_BEGIN_NS};
-    open_host(&leader, live, host);
+    struct host host = {.run = run, .now_ns = LIVE_BEGIN_NS};
+    char dir[64];
+    live_job_directory(dir, sizeof dir);
+    for (unsigned r = which * JOB_HOST_GPUS; r < (which + 1) * JOB_HOST_GPUS; r++) {
+        if (!live->process[r].segment)
+            continue;
+        live_process_open(&live->process[r], dir, r);
+        host.of[host.n++] = &live->process[r];
+    }
+    live_leader_open(&host.leader, host.of, host.n);
     uint64_t begin = muster_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    for (double look_ns = leader.now_ns + 1e9; leader.now_ns < length_ns + 2e9;) {
-        leader.now_ns += TAKE_NS;
-        take(&leader);
-        if (leader.now_ns >= look_ns) {
-            look(&leader);
-            look_ns += 1e9;
+    for (double look_ns = host.now_ns + LOOK_NS; host.now_ns < length_ns + 2e9;) {
+        host.now_ns += TAKE_NS;
+        take(&host);
+        if (host.now_ns >= look_ns) {
+            look(&host, length_ns);
+            look_ns += LOOK_NS;
         }
     }
     run->busy_s += (double)(muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / 1e9;
     run->looked_s += length_ns / 1e9;
     run->hosts++;
-    close_host(&leader);
+    live_leader_close(&host.leader);
+    for (size_t i = 0; i < host.n; i++)
+        live_process_close(host.of[i]);
+    rmdir(dir);
 }
 
 static unsigned culprit_host(const struct fault *fault)

@@ -23,7 +23,9 @@ static int begin(struct agent *agent, const struct muster_agent_options *options
     const struct muster_agent_watch_options watch = {.segment_dir = options->segment_dir,
                                                      .all = options->all,
                                                      .hang_ns = options->hang_ns,
-                                                     .log = log};
+                                                     .log = log,
+                                                     .report = options->report,
+                                                     .report_arg = options->report_arg};
     *agent = (struct agent){.options = options, .watch = muster_agent_watch_new(&watch)};
     return agent->watch ? 0 : muster_fail_memory(err, "the agent");
 }

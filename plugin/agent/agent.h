@@ -12,6 +12,7 @@
 
 #include "agent/exposition.h"
 #include "base/err.h"
+#include "diagnose/finding.h"
 
 struct muster_agent_options {
     const char *segment_dir;
@@ -20,6 +21,11 @@ struct muster_agent_options {
     /* Adds families to the page; called by the server's thread. NULL: none. */
     void (*more)(void *arg, struct muster_exposition *to);
     void *more_arg;
+    /* Takes late ranks of a job that hold, after each look, in a thread of its own. NULL: nobody.
+     */
+    void (*report)(void *arg, uint32_t uid, const char *run_dir,
+                   const struct muster_finding *finding, size_t findings);
+    void *report_arg;
 };
 
 /* Prints the metrics as they are now; on standard error, which segments are of another format. */

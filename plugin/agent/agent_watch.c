@@ -175,6 +175,24 @@ static void gather_finding(void *arg, const struct muster_finding *finding)
                                finding);
 }
 
+static void gather_late(void *arg, const struct muster_finding *finding)
+{
+    struct muster_findings *late = arg;
+    struct muster_finding *copy =
+        finding->kind == MUSTER_FINDING_LATE_RANK ? muster_findings_add(late) : NULL;
+    if (copy)
+        *copy = *finding;
+}
+
+static void report_late(const struct muster_agent_watch *watch, const struct muster_agent_job *job)
+{
+    struct muster_findings late = {0};
+    muster_agent_job_findings(job, gather_late, &late);
+    watch->options.report(watch->options.report_arg, muster_agent_job_uid(job),
+                          muster_agent_job_dir(job), late.finding, late.n);
+    muster_findings_free(&late);
+}
+
 static const struct muster_agent_known *known_before(const struct muster_agent_news *news,
                                                      const struct muster_seg_identity *who)
 {
@@ -218,6 +236,8 @@ static void publish(struct muster_agent_watch *watch, const uint64_t *ever, uint
         struct gather gather = {&news, watch->job[i]};
         muster_agent_job_findings(watch->job[i], gather_finding, &gather);
         gather_known(watch, &news, watch->job[i], whose, cpu);
+        if (watch->options.report)
+            report_late(watch, watch->job[i]);
     }
     watch->whose_ns = whose ? now : watch->whose_ns;
     watch->proc_ns = cpu ? now : watch->proc_ns;

@@ -53,6 +53,8 @@ static int serve(const struct agent_given *given, struct muster_agent_options *a
     if (publish) {
         agent->more = muster_publish_metrics;
         agent->more_arg = publish;
+        agent->report = muster_publish_findings;
+        agent->report_arg = publish;
     }
     int rc =
         muster_agent_serve(agent, given->listen, given->web, given->quiet ? NULL : stderr, err);

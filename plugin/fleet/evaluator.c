@@ -8,6 +8,7 @@
 #include "diagnose/diagnose.h"
 #include "diagnose/hang/hang.h"
 #include "diagnose/straggler/straggler.h"
+#include "fleet/host_findings.h"
 #include "fleet/near.h"
 
 enum {
@@ -41,13 +42,13 @@ struct muster_evaluator {
     size_t gone;      /* processes that are heard of and did not finalize */
     uint64_t gone_ns; /* when the last one of them went; 0: none did */
     struct muster_hashmap by_id;
-    struct muster_watch hangs, slow, paths, near_slow;
+    struct muster_watch hangs, slow, paths, near_slow, hosts;
     struct windows {
         struct muster_windows taken;
         uint64_t heard; /* who was, in the last of them */
     } windows, near_windows;
     struct muster_near near;
-    uint64_t near_due_ns, near_timed;
+    uint64_t near_due_ns, near_timed, hosts_due_ns;
     uint64_t latest_ns; /* the server's time from which on the latest is looked at */
     size_t near_from;
     struct muster_rank_costs costs;
@@ -74,6 +75,7 @@ void muster_evaluator_free(struct muster_evaluator *evaluator)
     muster_watch_free(&evaluator->slow);
     muster_watch_free(&evaluator->paths);
     muster_watch_free(&evaluator->near_slow);
+    muster_watch_free(&evaluator->hosts);
     muster_near_free(&evaluator->near);
     muster_hashmap_free(&evaluator->by_id);
     muster_arena_free(&evaluator->memory);
@@ -135,9 +137,9 @@ static uint64_t take_window(struct muster_evaluator *evaluator, const struct mus
     return since_ns;
 }
 
-/* Emits what the other kind of looks does not emit already. */
+/* Emits what the other kinds of looks do not emit already. */
 struct gate {
-    const struct muster_watch *other;
+    const struct muster_watch *other[2];
     muster_watch_emit *emit;
     void *arg;
 };
@@ -145,7 +147,8 @@ struct gate {
 static void emit_once(void *arg, const struct muster_finding *finding)
 {
     const struct gate *gate = arg;
-    if (!muster_watch_knows(gate->other, finding))
+    if (!muster_watch_knows(gate->other[0], finding) &&
+        !muster_watch_knows(gate->other[1], finding))
         gate->emit(gate->arg, finding);
 }
 
@@ -166,7 +169,7 @@ static bool evaluate_slow(struct muster_evaluator *evaluator, struct muster_join
     struct muster_view view;
     if (!muster_join_run(join, now_ns, false, &run))
         return false;
-    struct gate gate = {&evaluator->near_slow, emit, arg};
+    struct gate gate = {{&evaluator->near_slow, &evaluator->hosts}, emit, arg};
     bool whole = muster_view_of_run(&run, &view, NULL) == 0;
     if (whole) {
         muster_watch_window(&evaluator->slow, take_window(evaluator, join, now_ns, false, &view));
@@ -197,7 +200,7 @@ static bool evaluate_near(struct muster_evaluator *evaluator, struct muster_join
     if (large ? !muster_join_run_near(join, now_ns, &run)
               : !muster_join_run_latest(join, now_ns, evaluator->latest_ns, &run))
         return false;
-    struct gate gate = {&evaluator->slow, emit, arg};
+    struct gate gate = {{&evaluator->slow, &evaluator->hosts}, emit, arg};
     struct muster_watch *watch = &evaluator->near_slow;
     bool whole = muster_view_of_run(&run, &view, NULL) == 0;
     if (whole) {
@@ -298,6 +301,35 @@ static bool look_slow(struct muster_evaluator *evaluator, struct muster_join *jo
         muster_watch_suspects(&evaluator->slow)
             ? now_ns + SLOW_NS + spent_ns() - begin
             : rest_until(begin, has_two_kinds(evaluator, join, now_ns) ? 3 : 1, SLOW_NS, now_ns);
+    return whole;
+}
+
+/* ---- what agents find on their hosts ---- */
+
+/* Each was found for long enough there; here it holds until it is heard of no more. */
+static bool look_hosts(struct muster_evaluator *evaluator, struct muster_join *join,
+                       uint64_t now_ns, muster_watch_emit *emit, void *arg)
+{
+    struct muster_findings now = {0};
+    struct gate gate = {{&evaluator->slow, &evaluator->near_slow}, emit, arg};
+    struct muster_join_coverage is = muster_join_coverage(join, now_ns);
+    if (now_ns < evaluator->hosts_due_ns || is.ranks * 100 < is.expected * HEARD_PERCENT)
+        return true;
+    evaluator->hosts_due_ns = now_ns + SLOW_NS;
+    bool whole = muster_host_findings(join, now_ns, &now);
+    for (size_t i = 0; i < now.n; i++) {
+        now.finding[i].against_one = false; /* its agent has waited */
+        muster_finding_line(&now.finding[i].not_observable,
+                            "found by the agent of host %s, which sees all operations of its ranks "
+                            "and none of other hosts",
+                            now.finding[i].host);
+    }
+    if (whole) {
+        muster_watch_window(&evaluator->hosts, UINT64_MAX); /* nothing is looked at again */
+        muster_watch_slow(&evaluator->hosts, &now, true, emit_once, &gate);
+        muster_watch_drop_over(&evaluator->hosts, &now, emit_once, &gate);
+    }
+    muster_findings_free(&now);
     return whole;
 }
 
@@ -517,8 +549,9 @@ bool muster_evaluator_look(struct muster_evaluator *evaluator, struct muster_joi
                            uint64_t now_ns, muster_watch_emit *emit, void *arg)
 {
     bool hangs = look_hangs(evaluator, join, now_ns, emit, arg);
+    bool hosts = look_hosts(evaluator, join, now_ns, emit, arg);
     bool near = look_near(evaluator, join, now_ns, emit, arg);
-    return look_slow(evaluator, join, now_ns, emit, arg) && hangs && near;
+    return look_slow(evaluator, join, now_ns, emit, arg) && hangs && hosts && near;
 }
 
 static void take_known(const struct muster_watch *watch, muster_watch_emit *take, void *arg)
@@ -533,6 +566,9 @@ void muster_evaluator_findings(const struct muster_evaluator *evaluator, muster_
 {
     take_known(&evaluator->hangs, take, arg);
     take_known(&evaluator->slow, take, arg);
-    take_known(&evaluator->near_slow, emit_once, &(struct gate){&evaluator->slow, take, arg});
+    take_known(&evaluator->near_slow, emit_once,
+               &(struct gate){{&evaluator->slow, &evaluator->slow}, take, arg});
+    take_known(&evaluator->hosts, emit_once,
+               &(struct gate){{&evaluator->slow, &evaluator->near_slow}, take, arg});
     take_known(&evaluator->paths, take, arg);
 }

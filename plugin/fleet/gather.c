@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "fleet/fleet_name.h"
 #include "fleet/publisher.h"
 
@@ -14,6 +15,8 @@ struct muster_gather {
     struct muster_seg_identity who;
     uint32_t uid;
     uint64_t instance, sequence, described_ns;
+    uint64_t findings,
+        findings_ns; /* a hash of those that were sent last, and when; 0: none were */
     char name[MUSTER_FLEET_NAME];
     struct muster_publisher **publisher;
     size_t publishers;
@@ -59,6 +62,16 @@ bool muster_gather_is(const struct muster_gather *gather, const struct muster_se
     return gather->uid == uid && gather->who.boot_hash == who->boot_hash &&
            strcmp(gather->who.run_dir, who->run_dir) == 0 &&
            strcmp(gather->who.host, who->host) == 0;
+}
+
+const char *muster_gather_run_dir(const struct muster_gather *gather)
+{
+    return gather->who.run_dir;
+}
+
+uint32_t muster_gather_uid(const struct muster_gather *gather)
+{
+    return gather->uid;
 }
 
 const char *muster_gather_name(const struct muster_gather *gather)
@@ -162,7 +175,36 @@ static void write_process(const struct muster_wire_message *message,
     muster_publisher_charge(publisher, ops, body->used - before - ops);
 }
 
+/* Who is late, and by how much to about a half. */
+static uint64_t hash_findings(const struct muster_finding *finding, size_t n)
+{
+    uint64_t hash = MUSTER_HASH_SEED;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t cost = 0;
+        for (double s = finding[i].cost_s; s > 1e-3; s /= 1.5)
+            cost++;
+        uint64_t facts[] = {finding[i].comm, (uint64_t)finding[i].rank[0], finding[i].ranks, cost};
+        hash = muster_hash(hash, facts, sizeof facts);
+    }
+    return hash | 1;
+}
+
+static void find(struct muster_gather *gather, uint64_t now_ns, struct muster_finding *finding,
+                 size_t n, struct muster_wire_message *message)
+{
+    uint64_t hash = n ? hash_findings(finding, n) : 0;
+    bool again = n > 0 && now_ns - gather->findings_ns >= MUSTER_PUBLISH_AGAIN_NS;
+    if (hash == gather->findings && !again)
+        return;
+    gather->findings = hash;
+    gather->findings_ns = now_ns;
+    message->finds = true;
+    message->finding = finding;
+    message->findings = n < MUSTER_WIRE_FINDINGS ? n : MUSTER_WIRE_FINDINGS;
+}
+
 void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64_t unix_ns,
+                           struct muster_finding *finding, size_t findings,
                            struct muster_wire_out *out)
 {
     struct muster_wire_message message = {.instance = gather->instance,
@@ -171,6 +213,7 @@ void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64
                                           .unix_ns = unix_ns};
     size_t begin = out->used;
     describe(gather, now_ns, &message);
+    find(gather, now_ns, finding, findings, &message);
     struct muster_wire_out body = {0};
     size_t asked = 0;
     while (asked < gather->publishers && body.used < MUSTER_WIRE_MOST / 2) {
@@ -181,6 +224,7 @@ void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64
         write_process(&message, &process, gather->publisher[i], &body);
         message.processes++;
     }
+    muster_wire_write_findings(&message, &body);
     gather->first = asked < gather->publishers ? gather->first + asked : 0;
     muster_wire_write_head(&message, out);
     muster_wire_put_bytes(out, body.byte, body.used);

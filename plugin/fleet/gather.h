@@ -27,6 +27,8 @@ bool muster_gather_is(const struct muster_gather *gather, const struct muster_se
                       uint32_t uid);
 /* Whether the segment at `path` was found to be one of the job's, as it was read last. */
 bool muster_gather_has(const struct muster_gather *gather, const char *path, uint32_t uid);
+const char *muster_gather_run_dir(const struct muster_gather *gather);
+uint32_t muster_gather_uid(const struct muster_gather *gather);
 /* fleet_name.h */
 const char *muster_gather_name(const struct muster_gather *gather);
 
@@ -39,8 +41,10 @@ size_t muster_gather_look(struct muster_gather *gather, const struct muster_foun
 void muster_gather_take(struct muster_gather *gather, uint64_t now_ns);
 
 /* Takes what is new in all rings and appends the next message, about as much as half a second
- * allows. Fails without memory. */
+ * allows. `finding`: what holds of this job's late ranks now, for this host's agent; sent when it
+ * is other findings than before, and again. Fails without memory. */
 void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64_t unix_ns,
+                           struct muster_finding *finding, size_t findings,
                            struct muster_wire_out *out);
 
 #endif

@@ -43,6 +43,8 @@ void muster_join_free(struct muster_join *join)
         return;
     muster_hashmap_free(&join->by_instance);
     muster_hashmap_free(&join->by_process);
+    for (size_t i = 0; i < join->hosts; i++)
+        free(join->host[i].finding);
     free(join->host);
     free(join->process);
     free(join);
@@ -428,6 +430,24 @@ static void follow_clock(struct muster_join *join, uint64_t server_ns, uint64_t 
     join->newest_at_ns = now_ns;
 }
 
+/* What was found before is over but for these. False: no memory. */
+static bool take_findings(struct muster_join_host *host, const struct muster_wire_message *message)
+{
+    struct muster_finding *own = NULL;
+    if (!message->finds)
+        return true;
+    if (message->findings) {
+        own = malloc(message->findings * sizeof *own);
+        if (!own)
+            return false;
+        memcpy(own, message->finding, message->findings * sizeof *own);
+    }
+    free(host->finding);
+    host->finding = own;
+    host->findings = message->findings;
+    return true;
+}
+
 static int take_message(struct muster_join *join, const struct muster_wire_message *message,
                         uint64_t server_ns, uint64_t now_ns, struct muster_err *err)
 {
@@ -446,7 +466,7 @@ static int take_message(struct muster_join *join, const struct muster_wire_messa
     host->mono_ns = message->mono_ns;
     int64_t to_server = (int64_t)(server_ns - message->mono_ns);
     host->to_server_ns = to_server < host->to_server_ns ? to_server : host->to_server_ns;
-    bool whole = true;
+    bool whole = take_findings(host, message);
     for (size_t i = 0; i < message->processes; i++)
         whole &= take_process(join, (uint32_t)(host - join->host), message->mono_ns,
                               &message->process[i]);

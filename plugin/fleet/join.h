@@ -8,6 +8,7 @@
 #define MUSTER_FLEET_JOIN_H
 
 #include "base/hashmap.h"
+#include "diagnose/finding.h"
 #include "fleet/class_table.h"
 #include "fleet/fleet_name.h"
 #include "run/run.h"
@@ -30,7 +31,9 @@ struct muster_join_host {
     int64_t to_server_ns; /* to be added to its clock: by the message that took least */
     uint64_t boot_hash;
     char host[128], hostname[64];
-    bool refused; /* somebody else spoke for this host, and that was reported */
+    bool refused;                   /* somebody else spoke for this host, and that was reported */
+    struct muster_finding *finding; /* that its agent makes of its ranks */
+    size_t findings;
 };
 
 struct muster_join_process {

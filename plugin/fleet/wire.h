@@ -1,8 +1,9 @@
 /*
  * The wire format: what the processes of one job on one host did in half a second, as one message
- * of bytes. Three things of each process: who it is and what communicators it holds (again every
- * ten seconds or so, so that whoever begins to read inside a kept minute knows everybody), how far
- * each communicator has come, and operations with their GPU times to a thousandth.
+ * of bytes, and who is late among them, as the host's agent finds. Three things of each process:
+ * who it is and what communicators it holds (again every ten seconds or so, so that whoever begins
+ * to read inside a kept minute knows everybody), how far each communicator has come, and operations
+ * with their GPU times to a thousandth.
  *
  * Messages stand alone but for two things, both sent again within a minute: the host's names, and
  * classes, what operations are alike in. Whoever does not know one yet leaves out what needs it.
@@ -18,16 +19,18 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "diagnose/finding.h"
 #include "fleet/wire_bytes.h"
 #include "run/run.h"
 #include "segment/layout.h"
 
 enum {
-    MUSTER_WIRE_VERSION = 2,
+    MUSTER_WIRE_VERSION = 3,
     MUSTER_WIRE_MOST = 1 << 20, /* bytes: what NATS takes unless set otherwise */
     MUSTER_WIRE_PROCESSES = 1024,
     MUSTER_WIRE_SLOTS = 1024,
     MUSTER_WIRE_OPS = 4096,
+    MUSTER_WIRE_FINDINGS = 16,
     MUSTER_WIRE_CLASSES = 256, /* of a process at a time: class n is forgotten when n + 256 comes */
 };
 
@@ -96,16 +99,22 @@ struct muster_wire_message {
     char host[128], hostname[64], run_dir[MUSTER_SEG_PATH];
     struct muster_wire_process *process;
     size_t processes;
+    bool finds; /* `finding` is sent: all that hold now */
+    struct muster_finding *finding;
+    size_t findings;
 };
 
 /* Appends the message to `out`, which fails without memory. */
 void muster_wire_write(const struct muster_wire_message *message, struct muster_wire_out *out);
 /* The same piece by piece, for whoever counts bytes: the head, with a number of processes to come,
- * then each of them; returns how many of its bytes are of operations and their classes. */
+ * then each of them; returns how many of its bytes are of operations and their classes. Last the
+ * findings. */
 void muster_wire_write_head(const struct muster_wire_message *message, struct muster_wire_out *out);
 size_t muster_wire_write_process(const struct muster_wire_message *message,
                                  const struct muster_wire_process *process,
                                  struct muster_wire_out *out);
+void muster_wire_write_findings(const struct muster_wire_message *message,
+                                struct muster_wire_out *out);
 
 /* Reads a message into the arena. `name`, of whoever sent it, stands in errors: what was expected,
  * and at which byte. -1 with a `version` that is not 0: of another version, of which the head alone

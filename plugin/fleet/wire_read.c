@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/nccl_types.h"
+#include "fleet/wire_finding.h"
 #include "fleet/wire_ops.h"
 
 /* Bytes that the smallest of each takes: no count is larger than the bytes left allow. */
@@ -281,6 +282,16 @@ static void get_names(struct muster_wire_in *in, struct muster_wire_message *mes
         muster_wire_wrong(in, "a host without a name, or a run directory that is not absolute");
 }
 
+static void get_findings(struct muster_wire_in *in, struct muster_arena *arena,
+                         struct muster_wire_message *message)
+{
+    message->findings =
+        muster_wire_get_count(in, MUSTER_WIRE_FINDINGS, MUSTER_WIRE_LEAST_FINDING);
+    message->finding = muster_arena_array(arena, message->findings, sizeof *message->finding);
+    for (size_t i = 0; message->finding && i < message->findings && !in->wrong; i++)
+        muster_wire_get_finding(in, &message->finding[i]);
+}
+
 /* The same in all versions. */
 static void get_head(struct muster_wire_in *in, struct muster_wire_message *message)
 {
@@ -297,10 +308,18 @@ static void get_message(struct muster_wire_in *in, struct muster_arena *arena,
                         struct muster_wire_message *message)
 {
     get_head(in, message);
-    message->processes = muster_wire_get_count(in, MUSTER_WIRE_PROCESSES, LEAST_PROCESS);
+    uint64_t head = muster_wire_get(in, (uint64_t)MUSTER_WIRE_PROCESSES << 1 | 1);
+    message->finds = head & 1;
+    message->processes = (size_t)(head >> 1);
+    if (message->processes > (in->end - in->at) / LEAST_PROCESS) {
+        muster_wire_wrong(in, "more processes than there are bytes for");
+        message->processes = 0;
+    }
     message->process = muster_arena_array(arena, message->processes, sizeof *message->process);
     for (size_t i = 0; message->process && i < message->processes && !in->wrong; i++)
         get_process(in, message, arena, &message->process[i]);
+    if (message->finds && !in->wrong)
+        get_findings(in, arena, message);
     if (!in->wrong && in->at != in->end)
         muster_wire_wrong(in, "more behind its end");
 }

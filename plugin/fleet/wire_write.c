@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "fleet/wire_finding.h"
 #include "fleet/wire_ops.h"
 
 /* Ages, so that recent times are short; 0 stays 0: it never happened. */
@@ -257,7 +258,16 @@ void muster_wire_write_head(const struct muster_wire_message *message, struct mu
         muster_wire_put_text(out, message->hostname);
         muster_wire_put_text(out, message->run_dir);
     }
-    muster_wire_put(out, message->processes);
+    muster_wire_put(out, message->processes << 1 | (message->finds ? 1 : 0));
+}
+
+void muster_wire_write_findings(const struct muster_wire_message *message,
+                                struct muster_wire_out *out)
+{
+    if (message->finds)
+        muster_wire_put(out, message->findings);
+    for (size_t i = 0; message->finds && i < message->findings; i++)
+        muster_wire_put_finding(out, &message->finding[i]);
 }
 
 void muster_wire_write(const struct muster_wire_message *message, struct muster_wire_out *out)
@@ -265,4 +275,5 @@ void muster_wire_write(const struct muster_wire_message *message, struct muster_
     muster_wire_write_head(message, out);
     for (size_t i = 0; i < message->processes; i++)
         muster_wire_write_process(message, &message->process[i], out);
+    muster_wire_write_findings(message, out);
 }

@@ -215,6 +215,22 @@ class Fleet(unittest.TestCase):
                               for one in state["ranks_shown"]}, job.costs(state["compared"]))
             listener.close()
 
+    def test_what_an_agent_finds_is_told_to_the_fleet(self):
+        """A job of one host: the agent sees all operations of its ranks, and who is late among them is in its
+        messages."""
+        with site() as at:
+            job = wire_oracle.Job()
+            listener = wire_oracle.Listener(at.port, job)
+            at.agent("nodeA")
+            at.worker("worker")
+            at.play("late-gpu", "muster-15", 60, ("nodeA",))
+            at.until(lambda: [2] in sum(job.late.values(), []), "the agent finds that")
+            at.until(lambda: at.told("worker"), "a worker names somebody")
+            self.assertEqual(sum(job.late.values(), []), [[2]])
+            self.assertEqual(at.told("worker"), [("late_rank", "2")])
+            self.assertIsNone(listener.wrong)
+            listener.close()
+
     def test_clean_job_names_nobody(self):
         with site() as at:
             for host in HOSTS:
@@ -355,7 +371,7 @@ class Fleet(unittest.TestCase):
             at.agent("nodeB", url=relay.url)
             at.worker("worker")
             at.play("late-gpu", "muster-16", 240)
-            at.until_log("worker", "muster-16.*: host nodeB tells in wire version 1, this muster reads 2: update muster "
+            at.until_log("worker", "muster-16.*: host nodeB tells in wire version 1, this muster reads 3: update muster "
                                    "on that host")
             at.until(lambda: (n := re.search(r"messages_refused_total{.*} (\d+)", at.page("worker"))) and
                      int(n[1]) > 40, "it goes on telling")
@@ -385,7 +401,7 @@ class Fleet(unittest.TestCase):
                     said += line.recv(4096)
             later = at.worker("two")
             self.assertEqual(later.wait(60), 2)
-            self.assertIn("the fleet there speaks version 1, this muster 2: update all workers and agents", at.log("two"))
+            self.assertIn("the fleet there speaks version 1, this muster 3: update all workers and agents", at.log("two"))
             self.assertEqual(at.log("two").count("taken"), 0)
             self.assertIn("4 of 4 ranks", at.diagnose("muster-17").stdout)
             self.assertEqual(at.told("one"), [("late_rank", "2")])
@@ -449,7 +465,7 @@ class Fleet(unittest.TestCase):
             line.settimeout(10)
             line.sendall(b'CONNECT {"verbose":false,"user":"mallory","pass":"own"}\r\n')
             for subject in (job, "muster.job.4242.his-00000000", "muster.finding.0.x"):
-                for text in (b"mflt", b"mflt\x02" + b"\xff" * 400, b"mflt\x63", b""):
+                for text in (b"mflt", b"mflt\x03" + b"\xff" * 400, b"mflt\x63", b""):
                     line.sendall(f"PUB {subject} {len(text)}\r\n".encode() + text + b"\r\n")
             line.sendall(b"PING\r\n")
             said = b""

@@ -51,11 +51,11 @@ class Job:
     """What messages of one job tell: processes with their communicators and timed operations."""
 
     def __init__(self):
-        self.process, self.sequence = {}, {}
+        self.process, self.sequence, self.late = {}, {}, {}
 
     def take(self, data):
         read = Bytes(data)
-        assert read.take(4) == b"mflt" and read.number() == 2
+        assert read.take(4) == b"mflt" and read.number() == 3
         instance, sequence = read.fixed(), read.number()
         read.number(), read.number()
         if read.byte():
@@ -63,9 +63,28 @@ class Job:
         if sequence <= self.sequence.get(instance, -1):
             return
         self.sequence[instance] = sequence
-        for _ in range(read.number()):
+        head = read.number()
+        for _ in range(head >> 1):
             self.take_process(read, instance)
+        if head & 1:
+            self.late[instance] = [self.take_finding(read) for _ in range(read.number())]
         assert read.at == len(data), "more behind its end"
+
+    @staticmethod
+    def take_finding(read):
+        """The ranks that an agent finds late."""
+        read.take(4), read.fixed(), read.signed(), read.take(2), read.number(), read.number(), read.signed()
+        for _ in range(7):
+            read.number()
+        ranks = [read.signed() for _ in range(read.number())]
+        for _ in range(read.number()):
+            read.signed()
+        read.text()
+        for _ in range(2):
+            for _ in range(read.number()):
+                read.text()
+        read.text()
+        return ranks
 
     def take_process(self, read, instance):
         key = instance, read.number(), read.number()

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "diagnose/diagnose.h"
+#include "fleet/host_findings.h"
 #include "fleet/join.h"
 #include "fleet/wire.h"
 
@@ -25,8 +26,11 @@ static void evaluate(struct muster_join *join, uint64_t now_ns)
     struct muster_findings findings = {0};
     struct muster_run run;
     struct muster_view view;
-    if (!muster_join_run(join, now_ns, true, &run))
+    muster_host_findings(join, now_ns, &findings);
+    if (!muster_join_run(join, now_ns, true, &run)) {
+        muster_findings_free(&findings);
         return;
+    }
     if (muster_view_of_run(&run, &view, NULL) == 0) {
         muster_diagnose_view(&view, 1, &findings, NULL);
         muster_view_free(&view);

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "fleet/fleet_name.h"
 #include "fleet/gather.h"
@@ -18,6 +19,13 @@ enum { JOBS = 256 };
 #define TAKE_NS    (250 * MUSTER_NS_PER_MS)
 #define PUBLISH_NS (500 * MUSTER_NS_PER_MS)
 #define LOOK_NS    MUSTER_NS_PER_S
+
+/* What the agent found of one job. */
+struct reported {
+    uint32_t uid;
+    char run_dir[MUSTER_SEG_PATH];
+    struct muster_findings findings;
+};
 
 struct muster_publish {
     struct muster_publish_options options;
@@ -33,6 +41,8 @@ struct muster_publish {
     /* Under the lock. */
     bool stop;
     uint64_t cpu_ns;
+    struct reported *reported; /* of jobs with findings */
+    size_t reporteds;
 };
 
 /* ---- jobs ---- */
@@ -101,6 +111,73 @@ static void look(struct muster_publish *publish)
     muster_found_free(found, n);
 }
 
+/* ---- findings ---- */
+
+/* The caller holds the lock. */
+static struct reported *reported_of(const struct muster_publish *publish, uint32_t uid,
+                                    const char *run_dir)
+{
+    for (size_t i = 0; i < publish->reporteds; i++)
+        if (publish->reported[i].uid == uid && strcmp(publish->reported[i].run_dir, run_dir) == 0)
+            return &publish->reported[i];
+    return NULL;
+}
+
+/* False: no memory; what is there stays. */
+static bool copy_findings(const struct muster_finding *finding, size_t n,
+                          struct muster_findings *to)
+{
+    struct muster_findings copies = {0};
+    for (size_t i = 0; i < n; i++) {
+        struct muster_finding *copy = muster_findings_add(&copies);
+        if (!copy) {
+            muster_findings_free(&copies);
+            return false;
+        }
+        *copy = finding[i];
+    }
+    muster_findings_free(to);
+    *to = copies;
+    return true;
+}
+
+static void forget(struct muster_publish *publish, struct reported *reported)
+{
+    muster_findings_free(&reported->findings);
+    *reported = publish->reported[--publish->reporteds];
+}
+
+void muster_publish_findings(void *arg, uint32_t uid, const char *run_dir,
+                             const struct muster_finding *finding, size_t findings)
+{
+    struct muster_publish *publish = arg;
+    pthread_mutex_lock(&publish->lock);
+    struct reported *reported = reported_of(publish, uid, run_dir);
+    if (!reported && findings > 0 && publish->reporteds < JOBS &&
+        muster_grow(&publish->reported, publish->reporteds, sizeof *publish->reported)) {
+        reported = &publish->reported[publish->reporteds++];
+        *reported = (struct reported){.uid = uid};
+        snprintf(reported->run_dir, sizeof reported->run_dir, "%s", run_dir);
+    }
+    if (reported && (findings == 0 || !copy_findings(finding, findings, &reported->findings)))
+        forget(publish, reported);
+    pthread_mutex_unlock(&publish->lock);
+}
+
+static void publish_job(struct muster_publish *publish, struct muster_gather *gather,
+                        uint64_t now_ns, struct muster_wire_out *out)
+{
+    struct muster_findings late = {0};
+    pthread_mutex_lock(&publish->lock);
+    const struct reported *reported =
+        reported_of(publish, muster_gather_uid(gather), muster_gather_run_dir(gather));
+    if (reported)
+        copy_findings(reported->findings.finding, reported->findings.n, &late);
+    pthread_mutex_unlock(&publish->lock);
+    muster_gather_publish(gather, now_ns, muster_unix_ns(), late.finding, late.n, out);
+    muster_findings_free(&late);
+}
+
 static void publish_all(struct muster_publish *publish, uint64_t now_ns)
 {
     for (size_t i = 0; i < publish->gathers; i++) {
@@ -108,7 +185,7 @@ static void publish_all(struct muster_publish *publish, uint64_t now_ns)
         char subject[MUSTER_FLEET_NAME + sizeof MUSTER_FLEET_JOBS + 1];
         snprintf(subject, sizeof subject, "%s.%s", MUSTER_FLEET_JOBS,
                  muster_gather_name(publish->gather[i]));
-        muster_gather_publish(publish->gather[i], now_ns, muster_unix_ns(), &out);
+        publish_job(publish, publish->gather[i], now_ns, &out);
         if (out.failed) {
             free(out.byte);
             continue;
@@ -184,6 +261,9 @@ static void free_all(struct muster_publish *publish)
     for (size_t i = 0; i < publish->gathers; i++)
         muster_gather_free(publish->gather[i]);
     free(publish->parts);
+    while (publish->reporteds > 0)
+        forget(publish, publish->reported);
+    free(publish->reported);
     pthread_cond_destroy(&publish->wake);
     pthread_mutex_destroy(&publish->lock);
     free(publish);

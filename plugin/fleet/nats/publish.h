@@ -12,6 +12,7 @@
 
 #include "agent/exposition.h"
 #include "base/err.h"
+#include "diagnose/finding.h"
 #include "fleet/nats/nats_access.h"
 
 struct muster_publish_options {
@@ -29,6 +30,11 @@ int muster_publish_start(const struct muster_publish_options *options,
                          struct muster_publish **publish, struct muster_err *err);
 /* Sends what is kept if NATS takes it within a second; NULL passes. */
 void muster_publish_stop(struct muster_publish *publish);
+
+/* What the agent finds of a job's late ranks now: sent with its next message, if it is news. Any
+ * thread; struct muster_agent_options. */
+void muster_publish_findings(void *publish, uint32_t uid, const char *run_dir,
+                             const struct muster_finding *finding, size_t findings);
 
 /* How it goes, for the agent's page; any thread. */
 void muster_publish_metrics(void *publish, struct muster_exposition *to);

@@ -107,6 +107,7 @@ static void add_sums(struct site *site, const struct muster_wire_out *out)
     size_t head = again.used, ops = 0;
     for (size_t i = 0; i < message.processes; i++)
         ops += muster_wire_write_process(&message, &message.process[i], &again);
+    muster_wire_write_findings(&message, &again);
     assert_int_equal(again.used, out->used);
     site->sums.ops += ops;
     site->sums.rest += out->used - head - ops;
@@ -124,7 +125,7 @@ static void half(struct site *site, unsigned ops)
     site->now_ns += HALF_NS;
     muster_gather_look(site->gather, &site->found, 1, site->now_ns);
     muster_gather_take(site->gather, site->now_ns);
-    muster_gather_publish(site->gather, site->now_ns, site->now_ns, &out);
+    muster_gather_publish(site->gather, site->now_ns, site->now_ns, NULL, 0, &out);
     assert_false(out.failed);
     site->bytes = out.used;
     add_sums(site, &out);
@@ -298,6 +299,45 @@ static void test_what_stands_still_is_told_in_full(void **state)
     finish(site);
 }
 
+/* Whether the next message says what is found. */
+static bool says(struct site *site, struct muster_finding *finding, size_t n)
+{
+    struct muster_arena arena = {0};
+    struct muster_wire_message message;
+    struct muster_wire_out out = {0};
+    struct muster_err err;
+    site->now_ns += HALF_NS;
+    muster_gather_publish(site->gather, site->now_ns, site->now_ns, finding, n, &out);
+    if (muster_wire_read("test", out.byte, out.used, &arena, &message, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_true(!message.finds || message.findings == n);
+    bool finds = message.finds;
+    muster_arena_free(&arena);
+    free(out.byte);
+    return finds;
+}
+
+/* What is found is sent once, and again so that who listens later knows it; that nothing is any
+ * more, once. */
+static void test_findings_are_sent_when_they_are_news(void **state)
+{
+    struct site *site = begin(state);
+    struct muster_finding finding = {
+        .kind = MUSTER_FINDING_LATE_RANK, .rank = {3}, .ranks = 1, .cost_s = 1};
+    half(site, 5);
+    assert_false(says(site, NULL, 0));
+    assert_true(says(site, &finding, 1));
+    unsigned again = 0;
+    for (unsigned i = 0; i < 60; i++)
+        again += says(site, &finding, 1);
+    assert_in_range(again, 1, 2);
+    finding.cost_s = 10;
+    assert_true(says(site, &finding, 1));
+    assert_true(says(site, NULL, 0));
+    assert_false(says(site, NULL, 0));
+    finish(site);
+}
+
 static void test_killed(void **state)
 {
     struct site *site = begin(state);
@@ -338,6 +378,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_steps_of_many_communicators_fit_their_bytes,
                                         fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_what_stands_still_is_told_in_full, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_findings_are_sent_when_they_are_news, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(test_killed, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(test_said_again, fixture_setup, fixture_teardown),

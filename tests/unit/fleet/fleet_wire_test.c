@@ -94,6 +94,57 @@ static void test_round_trip(void **state)
     free(made);
 }
 
+static void test_findings_arrive_and_no_others(void **state)
+{
+    (void)state;
+    struct made *made = made_new(1, 2);
+    struct muster_arena arena = {0};
+    struct muster_wire_message back;
+    struct muster_finding finding = {
+        .kind = MUSTER_FINDING_LATE_RANK,
+        .comm = MADE_COMM,
+        .rank = {5, 4},
+        .ranks = 2,
+        .victim = {6},
+        .victims = 1,
+        .gpu = 1,
+        .has_op = true,
+        .op = {.func = MUSTER_FUNC_ALL_REDUCE, .index = 77, .root = -1},
+        .cause = MUSTER_CAUSE_HOST,
+        .mode = MUSTER_MODE_PERSISTENT,
+        .cost_s = 1.25,
+        .cost_share = 0.125,
+        .confidence = 0.5,
+        .where = "before each AllReduce",
+        .advice = "look there"};
+    muster_finding_line(&finding.evidence, "rank 5 took longer\x1b[2J");
+    made->message.finds = true;
+    made->message.finding = &finding;
+    made->message.findings = 1;
+    read_made(made, &arena, &back);
+    assert_true(back.finds);
+    assert_int_equal(back.findings, 1);
+    const struct muster_finding *is = back.finding;
+    assert_int_equal(is->rank[1], 4);
+    assert_int_equal(is->victim[0], 6);
+    assert_int_equal(is->op.index, 77);
+    assert_int_equal(is->cause, MUSTER_CAUSE_HOST);
+    assert_true(is->cost_s == 1.25 && is->cost_share == 0.125 && is->confidence == 0.5);
+    assert_string_equal(is->where, "before each AllReduce");
+    assert_string_equal(is->evidence.line[0], "rank 5 took longer?[2J");
+    assert_string_equal(is->advice, "look there");
+    muster_arena_free(&arena);
+    finding.kind = MUSTER_FINDING_HANG_DEAD;
+    size_t bytes;
+    struct muster_err err;
+    unsigned char *data = made_bytes(made, &bytes);
+    assert_int_equal(muster_wire_read("job", data, bytes, &arena, &back, &err), -1);
+    assert_non_null(strstr(err.text, "a finding that no agent makes"));
+    muster_arena_free(&arena);
+    free(data);
+    free(made);
+}
+
 /* A GPU's clock may begin with the process: its age is no distance that could be rounded. */
 static void test_a_young_clock_is_told_exactly(void **state)
 {
@@ -192,15 +243,15 @@ static void test_another_version_is_refused_by_number(void **state)
     unsigned char *data = made_bytes(made, &bytes);
     data[4] = MUSTER_WIRE_VERSION + 1;
     assert_int_equal(muster_wire_read("job", data, bytes, &arena, &back, &err), -1);
-    assert_string_equal(err.text, "job: host node0 tells in wire version 3, this muster reads 2: "
+    assert_string_equal(err.text, "job: host node0 tells in wire version 4, this muster reads 3: "
                                   "update this one, as that host is newer");
     assert_int_equal(back.version, MUSTER_WIRE_VERSION + 1);
     data[4] = MUSTER_WIRE_VERSION - 1;
     assert_int_equal(muster_wire_read("job", data, bytes, &arena, &back, &err), -1);
-    assert_non_null(strstr(err.text, "host node0 tells in wire version 1, this muster reads 2: "
+    assert_non_null(strstr(err.text, "host node0 tells in wire version 2, this muster reads 3: "
                                      "update muster on that host"));
     assert_int_equal(muster_wire_read("job", data, 7, &arena, &back, &err), -1);
-    assert_non_null(strstr(err.text, "job: a host tells in wire version 1"));
+    assert_non_null(strstr(err.text, "job: a host tells in wire version 2"));
     assert_int_equal(muster_wire_read("node0", "hello world", 11, &arena, &back, &err), -1);
     assert_non_null(strstr(err.text, "not a message of muster's agents"));
     muster_arena_free(&arena);
@@ -268,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times_to_a_thousandth),
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_findings_arrive_and_no_others),
         cmocka_unit_test(test_a_young_clock_is_told_exactly),
         cmocka_unit_test(test_odd_rows),
         cmocka_unit_test(test_links_come_back_as_they_were),
