@@ -20,8 +20,8 @@ void live_leader_close(struct live_leader *leader);
 /* Takes what is new in the rings. */
 void live_leader_take(struct live_leader *leader);
 /* now_ns: by the job's clock. As an agent: what is not found any more is over. */
-void live_leader_look(struct live_leader *leader, double now_ns, bool agent, muster_watch_emit *emit,
-                      void *arg);
+void live_leader_look(struct live_leader *leader, double now_ns, bool agent,
+                      muster_watch_emit *emit, void *arg);
 /* Late ranks that hold, for muster_findings_free. */
 struct muster_findings live_leader_holds(struct live_leader *leader);
 

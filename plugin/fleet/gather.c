@@ -1,5 +1,6 @@
 #include "fleet/gather.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,10 +181,9 @@ static uint64_t hash_findings(const struct muster_finding *finding, size_t n)
 {
     uint64_t hash = MUSTER_HASH_SEED;
     for (size_t i = 0; i < n; i++) {
-        uint64_t cost = 0;
-        for (double s = finding[i].cost_s; s > 1e-3; s /= 1.5)
-            cost++;
-        uint64_t facts[] = {finding[i].comm, (uint64_t)finding[i].rank[0], finding[i].ranks, cost};
+        int cost = ilogb(fmax(finding[i].cost_s * finding[i].cost_s, 1e-6)); /* by half an octave */
+        uint64_t facts[] = {finding[i].comm, (uint64_t)finding[i].rank[0], finding[i].ranks,
+                            (uint64_t)cost};
         hash = muster_hash(hash, facts, sizeof facts);
     }
     return hash | 1;

@@ -285,8 +285,7 @@ static void get_names(struct muster_wire_in *in, struct muster_wire_message *mes
 static void get_findings(struct muster_wire_in *in, struct muster_arena *arena,
                          struct muster_wire_message *message)
 {
-    message->findings =
-        muster_wire_get_count(in, MUSTER_WIRE_FINDINGS, MUSTER_WIRE_LEAST_FINDING);
+    message->findings = muster_wire_get_count(in, MUSTER_WIRE_FINDINGS, MUSTER_WIRE_LEAST_FINDING);
     message->finding = muster_arena_array(arena, message->findings, sizeof *message->finding);
     for (size_t i = 0; message->finding && i < message->findings && !in->wrong; i++)
         muster_wire_get_finding(in, &message->finding[i]);
