@@ -171,10 +171,10 @@ void live_fleet_play(const struct job *job, struct recorded *recorded, struct li
     struct fleet *fleet = calloc(1, sizeof *fleet);
     if (!fleet)
         exit(2);
-    *fleet = (struct fleet){.run = run,
-                            .hosts = job->ranks / JOB_HOST_GPUS,
-                            .now_ns = LIVE_BEGIN_NS,
-                            .length_ns = recorded->run_ns};
+    fleet->run = run;
+    fleet->hosts = job->ranks / JOB_HOST_GPUS;
+    fleet->now_ns = LIVE_BEGIN_NS;
+    fleet->length_ns = recorded->run_ns;
     open_fleet(fleet, live);
     play(fleet);
     run->looked_s += recorded->run_ns / 1e9;

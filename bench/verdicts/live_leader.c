@@ -5,7 +5,8 @@
 
 void live_leader_open(struct live_leader *leader, struct live_process *const *process, size_t n)
 {
-    *leader = (struct live_leader){.refreshed = muster_live_run_new()};
+    memset(leader, 0, sizeof *leader);
+    leader->refreshed = muster_live_run_new();
     leader->peers.peer = calloc(n + 1, sizeof *leader->peers.peer);
     if (!leader->refreshed || !leader->peers.peer)
         exit(2);

@@ -3,12 +3,11 @@
  * windows of 64. At a window's end the communicator takes the densest level that keeps what the
  * whole process pays for timing under 0.5 % of its time; level k times one window in 2^k.
  *
- * Levels nest: which windows a level times is a pure function of the communicator's id and the
- * window's number, and each level's windows are among those of the level above it. So ranks that
- * chose different levels share the sparser one's windows; nothing is agreed and no clock compared.
- * The id is the number of its ranks: groups that do the same beside each other, one a host or one a
- * stage, time the same of their windows, so that ranks of different groups can be compared in the
- * same step.
+ * Levels nest: which windows a level times is a pure function of how many ranks the communicator
+ * has and of the window's number, and each level's windows are among those of the level above it.
+ * So ranks that chose different levels share the sparser one's windows; nothing is agreed and no
+ * clock compared. Groups that do the same beside each other, one a host or one a stage, time the
+ * same of their windows, so that ranks of different groups can be compared in the same step.
  */
 #ifndef MUSTER_RECORD_SAMPLING_H
 #define MUSTER_RECORD_SAMPLING_H

@@ -302,7 +302,9 @@ class Proxy:
             with other:
                 other.settimeout(5)
                 try:
-                    self.asked.append(other.recv(4096).split(b"\r\n")[0].decode(errors="replace"))
+                    asked = other.recv(4096)  # nothing: a connection in advance, which asks for nothing
+                    if asked:
+                        self.asked.append(asked.split(b"\r\n")[0].decode(errors="replace"))
                 except OSError:
                     pass
 
