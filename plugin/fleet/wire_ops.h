@@ -1,6 +1,6 @@
 /*
  * What writer and reader of the wire format agree on about rows of operations: each is coded by how
- * it differs from what is expected after those before. Both keep the same expectation, from the
+ * it differs from what is expected after those before; and about findings. Both keep the same expectation, from the
  * times as they were coded, so that what is rounded never adds up. Between wire_*.c only.
  */
 #ifndef MUSTER_FLEET_WIRE_OPS_H
@@ -32,5 +32,15 @@ static inline void muster_wire_expect_number(struct muster_wire_stride *stride, 
     stride->step = number - stride->last;
     stride->last = number;
 }
+
+/* Of a finding, one byte. */
+enum {
+    MUSTER_WIRE_HAS_OP = 1 << 0,
+    MUSTER_WIRE_BY_CALLS = 1 << 1,
+    MUSTER_WIRE_AGAINST_ONE = 1 << 2,
+};
+/* Its numbers that are none of things are sent as millionths; what is beyond them, or no number, as
+ * 0. */
+#define MUSTER_WIRE_MILLION 1e6
 
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/nccl_types.h"
-#include "fleet/wire_finding.h"
 #include "fleet/wire_ops.h"
 
 /* Bytes that the smallest of each takes: no count is larger than the bytes left allow. */
@@ -16,7 +15,8 @@ enum {
     LEAST_SLOT = 13,
     LEAST_CLASS = 10,
     LEAST_NET = 9,
-    LEAST_OP = 3
+    LEAST_OP = 3,
+    LEAST_FINDING = 30
 };
 
 /* A time is none that can be beyond this: sums of a few never overflow. */
@@ -282,14 +282,79 @@ static void get_names(struct muster_wire_in *in, struct muster_wire_message *mes
         muster_wire_wrong(in, "a host without a name, or a run directory that is not absolute");
 }
 
+/* ---- findings ---- */
+
+static double get_share(struct muster_wire_in *in)
+{
+    return (double)muster_wire_get(in, INT64_MAX) / MUSTER_WIRE_MILLION;
+}
+
+static void get_lines(struct muster_wire_in *in, struct muster_finding_lines *lines)
+{
+    lines->n = (unsigned)muster_wire_get_count(in, MUSTER_FINDING_LINES, 1);
+    for (unsigned i = 0; i < lines->n && !in->wrong; i++)
+        muster_wire_get_text(in, lines->line[i], sizeof lines->line[i]);
+}
+
+static unsigned get_ranks(struct muster_wire_in *in, int32_t *rank)
+{
+    unsigned n = (unsigned)muster_wire_get_count(in, MUSTER_FINDING_RANKS, 1);
+    for (unsigned i = 0; i < n; i++)
+        rank[i] = (int32_t)muster_wire_get_signed(in, INT32_MIN, INT32_MAX);
+    return n;
+}
+
+static void get_operation(struct muster_wire_in *in, struct muster_finding *finding)
+{
+    finding->op.func = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_FUNCS);
+    finding->op.dtype = muster_kind_or_unknown((uint8_t)muster_wire_get_byte(in), MUSTER_DTYPES);
+    finding->op.index = muster_wire_get(in, INT64_MAX);
+    finding->op.bytes = muster_wire_get(in, INT64_MAX);
+    finding->op.root = (int32_t)muster_wire_get_signed(in, INT32_MIN, INT32_MAX);
+}
+
+static void get_finding(struct muster_wire_in *in, struct muster_finding *finding)
+{
+    finding->kind = (enum muster_finding_kind)muster_wire_get_byte(in);
+    unsigned flags = muster_wire_get_byte(in);
+    finding->has_op = flags & MUSTER_WIRE_HAS_OP;
+    finding->by_calls = flags & MUSTER_WIRE_BY_CALLS;
+    finding->against_one = flags & MUSTER_WIRE_AGAINST_ONE;
+    finding->mode = (enum muster_finding_mode)muster_wire_get_byte(in);
+    finding->cause = (enum muster_finding_cause)muster_wire_get_byte(in);
+    if (finding->kind != MUSTER_FINDING_LATE_RANK || finding->mode > MUSTER_MODE_MOVES ||
+        finding->cause > MUSTER_CAUSE_HOST)
+        muster_wire_wrong(in, "a finding that no agent makes");
+    finding->comm = muster_wire_get_fixed(in);
+    finding->gpu = (int32_t)muster_wire_get_signed(in, INT32_MIN, INT32_MAX);
+    get_operation(in, finding);
+    finding->since_unix_ns = muster_wire_get(in, INT64_MAX);
+    finding->cost_s = get_share(in);
+    finding->cost_share = get_share(in);
+    finding->cost_low_s = get_share(in);
+    finding->cost_high_s = get_share(in);
+    finding->confidence = get_share(in);
+    finding->step_s = get_share(in);
+    finding->ranks = get_ranks(in, finding->rank);
+    finding->victims = get_ranks(in, finding->victim);
+    muster_wire_get_text(in, finding->where, sizeof finding->where);
+    get_lines(in, &finding->evidence);
+    get_lines(in, &finding->not_observable);
+    muster_wire_get_text(in, finding->advice, sizeof finding->advice);
+    if (finding->ranks == 0 || finding->cost_share > 1 || finding->confidence > 1)
+        muster_wire_wrong(in, "a finding of nobody, or of more than everything");
+}
+
 static void get_findings(struct muster_wire_in *in, struct muster_arena *arena,
                          struct muster_wire_message *message)
 {
-    message->findings = muster_wire_get_count(in, MUSTER_WIRE_FINDINGS, MUSTER_WIRE_LEAST_FINDING);
+    message->findings = muster_wire_get_count(in, MUSTER_WIRE_FINDINGS, LEAST_FINDING);
     message->finding = muster_arena_array(arena, message->findings, sizeof *message->finding);
     for (size_t i = 0; message->finding && i < message->findings && !in->wrong; i++)
-        muster_wire_get_finding(in, &message->finding[i]);
+        get_finding(in, &message->finding[i]);
 }
+
+/* ---- a message ---- */
 
 /* The same in all versions. */
 static void get_head(struct muster_wire_in *in, struct muster_wire_message *message)

@@ -1,9 +1,9 @@
 /* The writing half of fleet/wire.h. Optional parts are announced by flags in front of them. */
 #include "fleet/wire.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-#include "fleet/wire_finding.h"
 #include "fleet/wire_ops.h"
 
 /* Ages, so that recent times are short; 0 stays 0: it never happened. */
@@ -261,13 +261,70 @@ void muster_wire_write_head(const struct muster_wire_message *message, struct mu
     muster_wire_put(out, message->processes << 1 | (message->finds ? 1 : 0));
 }
 
+/* ---- findings ---- */
+
+static void put_share(struct muster_wire_out *out, double value)
+{
+    bool fits = isfinite(value) && value > 0 && value < (double)INT64_MAX / MUSTER_WIRE_MILLION;
+    muster_wire_put(out, fits ? (uint64_t)(value * MUSTER_WIRE_MILLION) : 0);
+}
+
+static void put_lines(struct muster_wire_out *out, const struct muster_finding_lines *lines)
+{
+    muster_wire_put(out, lines->n);
+    for (unsigned i = 0; i < lines->n; i++)
+        muster_wire_put_text(out, lines->line[i]);
+}
+
+static void put_ranks(struct muster_wire_out *out, const int32_t *rank, unsigned n)
+{
+    muster_wire_put(out, n);
+    for (unsigned i = 0; i < n; i++)
+        muster_wire_put_signed(out, rank[i]);
+}
+
+static void put_operation(struct muster_wire_out *out, const struct muster_finding *finding)
+{
+    muster_wire_put_byte(out, finding->op.func);
+    muster_wire_put_byte(out, finding->op.dtype);
+    muster_wire_put(out, finding->op.index);
+    muster_wire_put(out, finding->op.bytes);
+    muster_wire_put_signed(out, finding->op.root);
+}
+
+static void put_finding(struct muster_wire_out *out, const struct muster_finding *finding)
+{
+    muster_wire_put_byte(out, finding->kind);
+    muster_wire_put_byte(out, (finding->has_op ? MUSTER_WIRE_HAS_OP : 0u) |
+                                  (finding->by_calls ? MUSTER_WIRE_BY_CALLS : 0) |
+                                  (finding->against_one ? MUSTER_WIRE_AGAINST_ONE : 0));
+    muster_wire_put_byte(out, finding->mode);
+    muster_wire_put_byte(out, finding->cause);
+    muster_wire_put_fixed(out, finding->comm);
+    muster_wire_put_signed(out, finding->gpu);
+    put_operation(out, finding);
+    muster_wire_put(out, finding->since_unix_ns);
+    put_share(out, finding->cost_s);
+    put_share(out, finding->cost_share);
+    put_share(out, finding->cost_low_s);
+    put_share(out, finding->cost_high_s);
+    put_share(out, finding->confidence);
+    put_share(out, finding->step_s);
+    put_ranks(out, finding->rank, finding->ranks);
+    put_ranks(out, finding->victim, finding->victims);
+    muster_wire_put_text(out, finding->where);
+    put_lines(out, &finding->evidence);
+    put_lines(out, &finding->not_observable);
+    muster_wire_put_text(out, finding->advice);
+}
+
 void muster_wire_write_findings(const struct muster_wire_message *message,
                                 struct muster_wire_out *out)
 {
     if (message->finds)
         muster_wire_put(out, message->findings);
     for (size_t i = 0; message->finds && i < message->findings; i++)
-        muster_wire_put_finding(out, &message->finding[i]);
+        put_finding(out, &message->finding[i]);
 }
 
 void muster_wire_write(const struct muster_wire_message *message, struct muster_wire_out *out)
