@@ -1,7 +1,8 @@
 /*
  * What writer and reader of the wire format agree on about rows of operations: each is coded by how
- * it differs from what is expected after those before; and about findings. Both keep the same expectation, from the
- * times as they were coded, so that what is rounded never adds up. Between wire_*.c only.
+ * it differs from what is expected after those before; and about findings. Both keep the same
+ * expectation, from the times as they were coded, so that what is rounded never adds up. Between
+ * wire_*.c only.
  */
 #ifndef MUSTER_FLEET_WIRE_OPS_H
 #define MUSTER_FLEET_WIRE_OPS_H
