@@ -113,6 +113,15 @@ static size_t living_of(const struct muster_found *found, size_t n)
     return living;
 }
 
+/* Nothing holds of it any more: not of the next one in its run directory either. */
+static void end_job(const struct muster_agent_watch *watch, struct muster_agent_job *job)
+{
+    if (watch->options.report)
+        watch->options.report(watch->options.report_arg, muster_agent_job_uid(job),
+                              muster_agent_job_dir(job), NULL, 0);
+    muster_agent_job_free(job);
+}
+
 /* What of the processor's share is too little for all goes to those first that got nothing. */
 static void drop_over(struct muster_agent_watch *watch, const size_t *living)
 {
@@ -124,7 +133,7 @@ static void drop_over(struct muster_agent_watch *watch, const size_t *living)
     watch->turn = 0;
     for (size_t i = 0; i < watch->jobs; i++) {
         if (living[i] == 0) {
-            muster_agent_job_free(watch->job[i]);
+            end_job(watch, watch->job[i]);
             continue;
         }
         watch->turn = i == turn ? kept : watch->turn;

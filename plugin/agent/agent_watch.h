@@ -40,7 +40,8 @@ struct muster_agent_watch_options {
     bool all;         /* segments of all users */
     uint64_t hang_ns; /* how long nothing may move */
     FILE *log;        /* what is not understood is said there; NULL: nowhere */
-    /* After each look at a job: its late ranks that hold now; NULL: nobody asks. */
+    /* After each look at a job: its late ranks that hold now, none once it is over; NULL: nobody
+     * asks. */
     void (*report)(void *arg, uint32_t uid, const char *run_dir,
                    const struct muster_finding *finding, size_t findings);
     void *report_arg;

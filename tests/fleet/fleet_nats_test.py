@@ -223,11 +223,14 @@ class Fleet(unittest.TestCase):
             listener = wire_oracle.Listener(at.port, job)
             at.agent("nodeA")
             at.worker("worker")
-            at.play("late-gpu", "muster-15", 60, ("nodeA",))
+            played = at.play("late-gpu", "muster-15", 60, ("nodeA",))
             at.until(lambda: [2] in sum(job.late.values(), []), "the agent finds that")
             at.until(lambda: at.told("worker"), "a worker names somebody")
             self.assertEqual(sum(job.late.values(), []), [[2]])
             self.assertEqual(at.told("worker"), [("late_rank", "2")])
+            for process in played:
+                process.terminate()
+            at.until(lambda: sum(job.late.values(), []) == [], "nothing holds of a job that is over")
             self.assertIsNone(listener.wrong)
             listener.close()
 
