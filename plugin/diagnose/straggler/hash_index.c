@@ -38,6 +38,14 @@ uint32_t *muster_places_at(struct muster_places *places, uint64_t key)
     return &places->value[at];
 }
 
+uint32_t muster_places_find(const struct muster_places *places, uint64_t key)
+{
+    size_t at = key & (places->slots - 1);
+    while (places->slots && places->value[at] && places->key[at] != key)
+        at = (at + 1) & (places->slots - 1);
+    return places->slots ? places->value[at] : 0;
+}
+
 void muster_places_clear(struct muster_places *places)
 {
     if (places->used)

@@ -21,6 +21,9 @@ struct muster_places {
  * before the next call. The key is a hash: its low bits are spread. */
 uint32_t *muster_places_at(struct muster_places *places, uint64_t key);
 
+/* The value of the key, plus 1; 0: it has none. */
+uint32_t muster_places_find(const struct muster_places *places, uint64_t key);
+
 /* Empty again, with its room. */
 void muster_places_clear(struct muster_places *places);
 

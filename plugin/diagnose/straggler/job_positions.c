@@ -149,8 +149,8 @@ static int by_number(const void *left, const void *right)
 
 /* Of what is met once a step: of the rarest hashes that are no exceptions (one call in so many has
  * such a one) the lowest; its number. NO_HASH: none. */
-static uint32_t find_mark(const struct muster_positions *positions,
-                          const struct muster_counts *hashes, uint64_t mark_share)
+static uint32_t own_mark(const struct muster_positions *positions,
+                         const struct muster_counts *hashes, uint64_t mark_share)
 {
     uint64_t *count = positions->sorted, often = 0;
     size_t n = 0;
@@ -172,6 +172,42 @@ static uint32_t find_mark(const struct muster_positions *positions,
         mark = is && lower ? i : mark;
     }
     return mark != NO_HASH && 2ull * hashes->count[mark] < positions->calls ? mark : NO_HASH;
+}
+
+/* Whether so many are about as many as are expected; one more or less by where a window ends. */
+static bool is_about(uint64_t count, uint64_t expected)
+{
+    return 4 * count + 4 >= 3 * expected && 4 * count <= 5 * expected + 4;
+}
+
+static void note_mark(struct muster_positions *positions, struct muster_mark_met met)
+{
+    struct muster_mark_met *own =
+        muster_arena_add(positions->memory, &positions->mark, &positions->marks, sizeof *own);
+    *own = met;
+}
+
+/* Where the marks of GPUs before will do, the same: GPUs of one program are compared place by
+ * place, and which of several hashes is rarest may be by where their windows begin and end. */
+static uint32_t find_mark(struct muster_positions *positions, const struct muster_counts *hashes,
+                          uint64_t mark_share)
+{
+    uint32_t own = own_mark(positions, hashes, mark_share);
+    for (size_t i = 0; i < positions->marks; i++) {
+        const struct muster_mark_met *met = &positions->mark[i];
+        uint32_t mark = muster_places_find(&hashes->number, met->hash);
+        uint64_t count = mark ? hashes->count[mark - 1] : 0;
+        uint64_t expected =
+            own != NO_HASH ? hashes->count[own] : met->count * positions->calls / met->calls;
+        if (2 * count >= MARK_LEAST && is_about(count, expected))
+            return mark - 1;
+    }
+    if (own != NO_HASH) {
+        struct muster_mark_met *met =
+            muster_arena_add(positions->memory, &positions->mark, &positions->marks, sizeof *met);
+        *met = (struct muster_mark_met){hashes->hash[own], hashes->count[own], positions->calls};
+    }
+    return own;
 }
 
 enum { PERIOD_MOST = 64, GAPS_MOST = 1024, NUMBERINGS = 2 };
@@ -529,10 +565,13 @@ void muster_positions_set(struct muster_positions *positions, uint32_t gpu)
         set_program(positions, &own, gpu);
 }
 
-void muster_positions_keep_sketches(struct muster_positions *more)
+void muster_positions_keep_sketches(struct muster_positions *more,
+                                    const struct muster_positions *positions)
 {
     size_t gpus = more->graph->view->gpus;
     more->of_gpu = muster_arena_array(more->memory, gpus + 1, sizeof *more->of_gpu);
+    for (size_t i = 0; i < positions->marks; i++)
+        note_mark(more, positions->mark[i]);
 }
 
 void muster_positions_join(struct muster_positions *positions, struct muster_positions *more,

@@ -36,6 +36,11 @@ struct muster_place_met {
     uint32_t met;   /* number of the position, + 1; 0: none yet */
 };
 
+/* What the steps of a GPU begin with. */
+struct muster_mark_met {
+    uint64_t hash, count, calls; /* count: of so many calls */
+};
+
 /* Hashes with numbers, and how often each was met. */
 struct muster_counts {
     struct muster_places number;
@@ -58,6 +63,8 @@ struct muster_positions {
     uint64_t *sorted, *longer; /* room for as many counts, and hashes */
     /* Of all. */
     struct muster_places labels;
+    struct muster_mark_met *mark;
+    size_t marks;
     struct muster_sketch *sketch; /* of each program that was met */
     size_t programs;
     struct muster_sketch *of_gpu; /* of the GPUs of a second half, by GPU; NULL: programs are set */
@@ -75,10 +82,11 @@ void muster_positions_add(struct muster_positions *positions, const struct muste
                           uint32_t unit, bool missing);
 void muster_positions_set(struct muster_positions *positions, uint32_t gpu);
 
-/* The GPUs from `from` on went through `more`, which began with room for their sketches: they come
- * behind those of `positions`, as if they had gone through it. Its labels are numbered anew, those
- * of its units, `first` and up, too. */
-void muster_positions_keep_sketches(struct muster_positions *more);
+/* The GPUs from `from` on went through `more`, which began with room for their sketches and with
+ * the marks that `positions` had met: they come behind those of `positions`, as if they had gone
+ * through it. Its labels are numbered anew, those of its units, `first` and up, too. */
+void muster_positions_keep_sketches(struct muster_positions *more,
+                                    const struct muster_positions *positions);
 void muster_positions_join(struct muster_positions *positions, struct muster_positions *more,
                            size_t from, size_t first);
 

@@ -437,16 +437,18 @@ static void both_halves(const struct some_gpus *all, size_t most)
     struct muster_arena memory = {0}, making = {0};
     struct muster_graph other = *graph;
     struct builder builder = {.graph = &other};
-    struct some_gpus half[2] = {*all, *all};
+    struct some_gpus first_gpu = *all, half[2] = {*all, *all};
     struct muster_beside beside;
     half[0].end = half[1].from = all->end / 2;
     half[1].builder = &builder;
     size_t first = other.units = count_units(graph->view, &half[0]);
+    first_gpu.end = half[0].from = 1;
     other.memory = &memory;
     other.making = &making;
     make_builder(&builder, most);
+    walk_gpus(&first_gpu);
     if (builder.positions)
-        muster_positions_keep_sketches(builder.positions);
+        muster_positions_keep_sketches(builder.positions, all->builder->positions);
     muster_beside_begin(&beside, walk_gpus, &half[1]);
     walk_gpus(&half[0]);
     muster_beside_end(&beside);

@@ -102,11 +102,44 @@ static void test_nobody_is_named_where_calls_are_left_out(void **state)
     ranks_end(&job.ranks);
 }
 
+/* Eight steps of eight calls. The late rank's first ones are not there: which of its calls is met
+ * oftenest is not what it is of the others. */
+static void expect_late_without(unsigned first)
+{
+    enum { STEPS = 8, CALLS = 8 };
+    struct ranks ranks;
+    ranks_begin(&ranks, RANKS);
+    ranks_comm(&ranks, LAYER, 0, 1, RANKS, RANKS);
+    uint32_t member = ranks.member[LAYER][LATE_RANK];
+    for (unsigned i = 0; i < STEPS * CALLS; i++) {
+        bool missing = i < first;
+        for (unsigned r = 0; r < RANKS; r++)
+            ranks_work(&ranks, r, 30 * MS + (r == LATE_RANK && i % CALLS == 5 ? 20 * MS : 0));
+        ranks.member[LAYER][LATE_RANK] = missing ? MUSTER_VIEW_NONE : member;
+        ranks_do(&ranks, LAYER, 1 << (16 + i % CALLS), 50 * US, true, 0);
+        if (missing)
+            ranks.arrived_ns[LATE_RANK] = ranks.arrived_ns[0];
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].rank[0], LATE_RANK);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_a_rank_that_is_heard_since_another_call_is_compared(void **state)
+{
+    (void)state;
+    for (unsigned first = 0; first <= 4; first++)
+        expect_late_without(first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_are_told_apart_where_calls_are_left_out),
         cmocka_unit_test(test_who_is_late_after_what_was_not_timed_is_named),
+        cmocka_unit_test(test_a_rank_that_is_heard_since_another_call_is_compared),
         cmocka_unit_test(test_nobody_is_named_where_calls_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
