@@ -136,6 +136,7 @@ struct muster_position {
     uint32_t unit;                /* one of it */
     uint32_t at_once, host_known; /* units whose GPU waited for the call */
     uint8_t edge;
+    bool host_runs;            /* where GPUs waited for the call, hosts had not waited for them */
     struct muster_tally tally; /* of its seats that are no culprits */
     int64_t ready_ns;          /* mean own time where that is seen, from begin to begin */
 };

@@ -171,22 +171,34 @@ static double mean_change(const struct edge_sum *sum)
                             : INFINITY;
 }
 
+/* Whether own times by this edge are known as often as by the last end. */
+static bool may_be(const struct edge_sum *sum, const struct muster_position *position, unsigned e)
+{
+    bool hosts = position->at_once >= AT_ONCE * position->host_known && position->host_known;
+    return sum[e].changes >= BETTER * sum[MUSTER_EDGE_LAST].changes &&
+           sum[e].changes >= CHANGES_LEAST && (e != MUSTER_EDGE_CALL || hosts);
+}
+
 /* The edge by which own times change least; one further down must be clearly better. */
 static uint8_t choose(const struct edge_sum *sum, const struct muster_position *position)
 {
-    bool hosts = position->at_once >= AT_ONCE * position->host_known && position->host_known;
     uint8_t best = MUSTER_EDGE_LAST;
     double least = mean_change(&sum[best]);
     for (unsigned e = 1; e < MUSTER_EDGES; e++) {
-        bool may = sum[e].changes >= BETTER * sum[MUSTER_EDGE_LAST].changes &&
-                   sum[e].changes >= CHANGES_LEAST && (e != MUSTER_EDGE_CALL || hosts);
-        double change = may ? mean_change(&sum[e]) : INFINITY;
+        double change = may_be(sum, position, e) ? mean_change(&sum[e]) : INFINITY;
         if (change < BETTER * least) {
             best = (uint8_t)e;
             least = change;
         }
     }
     return best;
+}
+
+/* Had hosts waited for their GPUs, it would be from the end there to the call that changes less. */
+static bool runs(const struct edge_sum *sum, const struct muster_position *position)
+{
+    return may_be(sum, position, MUSTER_EDGE_CALL) &&
+           mean_change(&sum[MUSTER_EDGE_CALL]) < mean_change(&sum[MUSTER_EDGE_LAST]);
 }
 
 static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTER_EDGES])
@@ -210,8 +222,10 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
             own->most = change > own->most ? change : own->most;
         }
     }
-    for (size_t p = 0; p < graph->positions; p++)
+    for (size_t p = 0; p < graph->positions; p++) {
         graph->position[p].edge = choose(sum[p], &graph->position[p]);
+        graph->position[p].host_runs = runs(sum[p], &graph->position[p]);
+    }
 }
 
 /* ready: of each position sum and number of the own times that are seen. */

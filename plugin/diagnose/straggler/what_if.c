@@ -16,6 +16,7 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
     what_if->graph = graph;
     what_if->far_after.memory = &what_if->walk;
     what_if->begin = muster_arena_array(memory, units, sizeof *what_if->begin);
+    what_if->call = muster_arena_array(memory, units, sizeof *what_if->call);
     what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
     what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
     what_if->least_ns = muster_arena_array(memory, positions, sizeof *what_if->least_ns);
@@ -96,6 +97,11 @@ static inline struct muster_lanes at(const struct muster_what_if *what_if,
 static struct muster_lanes begin_of(const struct muster_what_if *what_if, uint32_t u)
 {
     return at(what_if, &what_if->over[what_if->graph->unit[u].turn], what_if->begin[u]);
+}
+
+static struct muster_lanes call_of(const struct muster_what_if *what_if, uint32_t u)
+{
+    return at(what_if, &what_if->over[what_if->graph->unit[u].turn], what_if->call[u]);
 }
 
 /* What it followed was not seen: it begins as soon as those that it meets let it. */
@@ -234,6 +240,16 @@ static inline struct before before_of(const struct muster_what_if *what_if,
     return own;
 }
 
+/* Where its host had run by itself, and its GPU waited for the call, it is the call before that it
+ * follows. */
+static inline bool follows_call(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    const struct muster_position *position = &graph->position[graph->seat[unit->seat].position];
+    return unit->edge == MUSTER_EDGE_CALL ||
+           (position->host_runs && muster_unit_knows(graph, unit, MUSTER_EDGE_CALL) &&
+            muster_unit_waited_for_call(graph, unit));
+}
+
 /* How much sooner its local edge lets the unit begin. */
 static inline struct muster_lanes local(const struct muster_what_if *what_if, uint32_t u,
                                         const struct before *own)
@@ -244,7 +260,9 @@ static inline struct muster_lanes local(const struct muster_what_if *what_if, ui
     if (from == MUSTER_NO_UNIT)
         return own->over;
     bool known = unit->known >> unit->edge & 1;
-    if (known && (unit->edge == MUSTER_EDGE_CALL || muster_edge_begins(unit->edge)))
+    if (known && follows_call(graph, unit))
+        return call_of(what_if, muster_unit_before(graph, unit, MUSTER_EDGE_CALL));
+    if (known && muster_edge_begins(unit->edge))
         return begin_of(what_if, from);
     return from == own->unit ? own->over : end_of(what_if, from);
 }
@@ -271,15 +289,48 @@ static inline unsigned lanes_of(uint8_t group, const uint32_t *usual)
     return lanes;
 }
 
-/* How much sooner it begins. `lanes`: those in which it needs no longer than is usual. */
+/* Of what a unit needs less, how much its host does. */
+static int64_t host_share(const struct muster_graph *graph, const struct muster_unit *unit,
+                          int64_t more_ns)
+{
+    int64_t host_ns = more_ns >= MUSTER_GAP_NS ? muster_unit_host_ns(graph, unit) : MUSTER_NO_OWN;
+    bool all = follows_call(graph, unit) || host_ns == MUSTER_NO_OWN;
+    return all ? more_ns : least(more_ns, most(host_ns, 0));
+}
+
+/* It waited for its GPU, not for its call, and begins as soon as that is free. */
+static struct muster_lanes behind_gpu(const struct muster_graph *graph,
+                                      const struct muster_unit *unit, const struct before *own,
+                                      struct muster_lanes at)
+{
+    bool waited = unit->edge == MUSTER_EDGE_CALL && own->unit != MUSTER_NO_UNIT &&
+                  !muster_unit_waited_for_call(graph, unit);
+    return waited ? own->over : at;
+}
+
+/* No sooner than it is called. */
+static struct muster_lanes once_called(const struct muster_graph *graph,
+                                       const struct muster_unit *unit, struct muster_lanes call,
+                                       struct muster_lanes at)
+{
+    uint16_t queued = muster_unit_queued(graph, unit);
+    bool known = queued != MUSTER_QUEUED_UNKNOWN &&
+                 graph->view->gpu[muster_unit_gpu(graph, unit)].host_times;
+    return known ? sooner(at, plus(call, (int64_t)(queued * MUSTER_QUEUED_NS))) : at;
+}
+
+/* How much sooner it begins; *call: is called. `lanes`: those in which it needs no longer than is
+ * usual. */
 static inline struct muster_lanes begin_unit(const struct muster_what_if *what_if, uint32_t u,
-                                             unsigned lanes)
+                                             unsigned lanes, struct muster_lanes *call)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_unit *unit = &graph->unit[u];
     const struct muster_seat *seat = &graph->seat[unit->seat];
     struct before own = before_of(what_if, unit, unit->own);
     struct muster_lanes at = local(what_if, u, &own), more = none;
+    *call = at;
+    at = behind_gpu(graph, unit, &own, at);
     bool late = lanes && (seat->log_e > 0 || seat->hidden);
     int64_t excess_ns = late ? most(muster_unit_excess_ns(graph, unit), 0) : 0;
     int64_t least_ns = muster_view_is_pair(graph->view) ? INT64_MIN : 0;
@@ -287,6 +338,7 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
         int64_t ns = excess_ns - most(what_if->other[seat->position].ns[l], 0);
         more.ns[l] = lanes >> l & 1 ? most(ns, least_ns) : 0;
         at.ns[l] += more.ns[l];
+        call->ns[l] += host_share(graph, unit, more.ns[l]);
     }
     int64_t waited_ns = muster_unit_waited_ns(graph, unit);
     if (waited_ns > 0 && unit->last) {
@@ -301,7 +353,7 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
             at = sooner(at, ready(what_if, unit, position));
         at = sooner(at, plus(own.over, most(own.gap_ns, 0)));
     }
-    return at;
+    return once_called(graph, unit, *call, at);
 }
 
 /* Ranks that were not seen, or not timed, come first. */
@@ -369,10 +421,11 @@ static void begin_turn(struct muster_what_if *what_if, uint32_t t, const uint8_t
         muster_unit_ask_next(graph, &graph->unit[u]);
         __builtin_prefetch(&what_if->begin[u] + 8);
         unsigned lanes = lanes_of(group[graph->seat[graph->unit[u].seat].gpu], usual);
-        struct muster_lanes at = begin_unit(what_if, u, lanes);
+        struct muster_lanes call, at = begin_unit(what_if, u, lanes, &call);
         own->first = any || !is_known(at) ? own->first : at;
         any |= is_known(at);
         what_if->begin[u] = after(what_if, own, at);
+        what_if->call[u] = after(what_if, own, call);
     }
 }
 
@@ -385,7 +438,7 @@ static void start(struct muster_what_if *what_if)
     what_if->walk.failed = failed;
     what_if->far_after = (struct muster_long_ns){.memory = &what_if->walk};
     for (size_t u = 0; u < graph->units; u++)
-        what_if->begin[u] = after_not_yet;
+        what_if->begin[u] = what_if->call[u] = after_not_yet;
     for (size_t t = 0; t < graph->turns; t++) {
         what_if->over[t].first = none;
         what_if->over[t].last = after_not_yet;

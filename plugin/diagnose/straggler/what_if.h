@@ -34,9 +34,9 @@ struct muster_turn_end {
 
 struct muster_what_if {
     const struct muster_graph *graph;
-    struct muster_lanes_after *begin; /* of each unit */
-    struct muster_turn_end *over;     /* of each turn */
-    struct muster_arena walk;         /* what the last walk left, beside these */
+    struct muster_lanes_after *begin, *call; /* of each unit; call: its host's */
+    struct muster_turn_end *over;            /* of each turn */
+    struct muster_arena walk;                /* what the last walk left, beside these */
     struct muster_long_ns far_after;
     /* Of each position: beyond the usual time, of another GPU in the turn before. */
     struct muster_lanes *other;

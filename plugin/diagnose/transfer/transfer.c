@@ -18,7 +18,7 @@
 enum {
     TIMES = 4,       /* as long, per byte, as the other links typically */
     STEPS_MIN = 100, /* of the network proxy, on a link */
-    OPS_MIN = 20,
+    OPS_MIN = 5,
 };
 
 /* One directed link between hosts, as its sender sees it. */
