@@ -24,6 +24,9 @@ enum {
                                     goes round */
 };
 #define QUICK_NS (20 * MUSTER_NS_PER_S) /* bursts come with steps and checkpoints */
+/* What was called so long ago has been called in order: of two that were called by turns the first
+ * is over by then, as a rule */
+#define HELD_NS  (250 * MUSTER_NS_PER_MS)
 #define STILL_NS (1500 * MUSTER_NS_PER_MS)
 #define NETS_NS  (2 * MUSTER_NS_PER_S)
 
@@ -64,23 +67,17 @@ static void thin(struct muster_publisher *publisher, const struct muster_segment
 static void thin_waiting(struct muster_publisher *publisher, const struct muster_segment *segment,
                          unsigned level)
 {
-    struct muster_window *before = &publisher->window, after = {0};
-    bool halved = false, whole = true;
-    for (size_t i = 0; i < before->n; i++) {
-        struct muster_op *op = &before->op[i];
+    struct muster_window *window = &publisher->window;
+    size_t had = window->n;
+    bool halved = false;
+    for (size_t i = 0; i < window->n; i++) {
+        struct muster_op *op = &window->op[i];
         const struct muster_seg_comm *comm = comm_of(segment, op->comm);
         if (muster_source_is_gpu(op->source) &&
             !(comm && muster_thinning_has(muster_sampling_id(comm->nranks), op->number, level)))
             take_time(op);
     }
-    whole = muster_window_take(&after, before->op, before->n, WAITING, &halved);
-    for (unsigned i = 0; i < before->streams; i++)
-        if (before->stream[i].waiting)
-            whole =
-                muster_window_take(&after, &before->stream[i].last, 1, WAITING, &halved) && whole;
-    publisher->missing += whole ? 0 : before->n;
-    muster_window_free(before);
-    *before = after;
+    publisher->missing += muster_window_again(window, WAITING, &halved) ? 0 : had;
 }
 
 /* A burst with nothing behind it may take its time; what goes on may not wait. */
@@ -105,6 +102,14 @@ static void keep_up(struct muster_publisher *publisher, const struct muster_segm
         thin_waiting(publisher, segment, behind);
 }
 
+/* Of a process that is over. */
+static void take_held(struct muster_publisher *publisher)
+{
+    bool halved = false;
+    publisher->window.until_ns = UINT64_MAX;
+    muster_window_take(&publisher->window, NULL, 0, WAITING, &halved);
+}
+
 static void take_ring(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
                       uint64_t now_ns)
 {
@@ -116,11 +121,10 @@ static void take_ring(struct muster_publisher *publisher, struct muster_publishe
         muster_segment_ring_upto(parts->fd, segment->ring_head, &publisher->next, parts->ring);
     if (publisher->next - before >= QUICK || publisher->quick_until_ns == 0)
         publisher->quick_until_ns = now_ns + QUICK_NS;
-    if (n == 0)
-        return;
-    publisher->fresh = true;
+    publisher->fresh |= n > 0;
     publisher->missing += before ? publisher->next - before - n : 0;
     thin(publisher, segment, parts->ring, n);
+    publisher->window.until_ns = now_ns - HELD_NS;
     muster_window_take(&publisher->window, parts->ring, n, WAITING, &halved);
     publisher->missing += halved ? had / 2 : 0;
 }
@@ -399,6 +403,8 @@ static bool read_segment(struct muster_publisher *publisher, struct muster_publi
         return false;
     if (publisher->alive)
         take_ring(publisher, parts, now_ns);
+    else
+        take_held(publisher);
     return true;
 }
 

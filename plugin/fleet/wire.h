@@ -3,7 +3,7 @@
  * of bytes, and who is late among them, as the host's agent finds. Three things of each process:
  * who it is and what communicators it holds (again every ten seconds or so, so that whoever begins
  * to read inside a kept minute knows everybody), how far each communicator has come, and operations
- * with their GPU times to a thousandth.
+ * with their GPU times to a thousandth, and a microsecond where these are far apart.
  *
  * Messages stand alone but for two things, both sent again within a minute: the host's names, and
  * classes, what operations are alike in. Whoever does not know one yet leaves out what needs it.
@@ -25,7 +25,7 @@
 #include "segment/layout.h"
 
 enum {
-    MUSTER_WIRE_VERSION = 3,
+    MUSTER_WIRE_VERSION = 4,
     MUSTER_WIRE_MOST = 1 << 20, /* bytes: what NATS takes unless set otherwise */
     MUSTER_WIRE_PROCESSES = 1024,
     MUSTER_WIRE_SLOTS = 1024,

@@ -44,6 +44,7 @@ uint16_t muster_wire_get_time(struct muster_wire_in *in);
 /* A number of things that take `least` bytes each, at least: never more than there can be. */
 size_t muster_wire_get_count(struct muster_wire_in *in, size_t most, size_t least);
 
+enum { MUSTER_WIRE_TIME_PARTS = 1024 }; /* of an octave: what a code rounds to */
 /* A signed time in ns: exact below 1,024 ns, to a thousandth up to 36 minutes. False: longer. */
 bool muster_wire_time_code(int64_t ns, uint16_t *code);
 int64_t muster_wire_time_of(uint16_t code);

@@ -6,7 +6,7 @@
 
 /* A code is a sign and 15 bits: below EXACT the time itself, else 5 bits of octave and 10 of what
  * lies inside it. */
-enum { PART_BITS = 10, EXACT = 1 << PART_BITS, SIGN = 1 << 15, OCTAVES = 31 };
+enum { PART_BITS = 10, EXACT = MUSTER_WIRE_TIME_PARTS, SIGN = 1 << 15, OCTAVES = 31 };
 
 void muster_wire_wrong(struct muster_wire_in *in, const char *what)
 {

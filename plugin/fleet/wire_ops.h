@@ -14,9 +14,13 @@ enum {
     MUSTER_WIRE_TIMED = 1,
     MUSTER_WIRE_SAME = 2, /* begin and end of the one before: one kernel */
     MUSTER_WIRE_JUMP = 4, /* its number is not the expected one */
-    MUSTER_WIRE_FAR = 8,  /* times too far from the expected ones for a code: in full */
+    MUSTER_WIRE_FAR = 8,  /* some of its times is so far from the expected one that a thousandth of
+                             that is long: all are in units */
     MUSTER_WIRE_KEY_BITS = 4,
 };
+/* From a tenth of a second on a code is wrong by 0.1 ms. With 16 ms slow jobs would take half as
+ * many bytes again. */
+enum { MUSTER_WIRE_FAR_NS = 100000000, MUSTER_WIRE_UNIT_NS = 1000 };
 
 /* Of one class: a step repeats itself, so numbers go on by what they went on by before. */
 struct muster_wire_stride {

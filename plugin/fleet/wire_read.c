@@ -153,19 +153,38 @@ static void get_class(struct muster_wire_in *in, struct muster_wire_class *class
 
 /* ---- operations ---- */
 
+static uint64_t get_far(struct muster_wire_in *in)
+{
+    const int64_t most = INT64_MAX / MUSTER_WIRE_UNIT_NS;
+    return (uint64_t)(muster_wire_get_signed(in, -most, most) * MUSTER_WIRE_UNIT_NS);
+}
+
+static uint64_t get_time(struct muster_wire_in *in, bool far)
+{
+    return far ? get_far(in) : (uint64_t)muster_wire_time_of(muster_wire_get_time(in));
+}
+
 static void get_gpu_times(struct muster_wire_in *in, struct muster_wire_expect *expect, bool far)
 {
-    if (far) {
-        expect->begin_ns = muster_wire_get(in, LATEST_NS);
-        expect->end_ns = expect->begin_ns + muster_wire_get(in, LATEST_NS);
-        return;
-    }
-    expect->begin_ns = expect->end_ns + (uint64_t)muster_wire_time_of(muster_wire_get_time(in));
-    expect->end_ns = expect->begin_ns + (uint64_t)muster_wire_time_of(muster_wire_get_time(in));
+    expect->begin_ns = expect->end_ns + get_time(in, far);
+    expect->end_ns = expect->begin_ns + get_time(in, far);
+}
+
+/* What follows in a row was called later, or is much too early for rounding: send and receive of
+ * one group stay in their order. */
+static uint64_t call_of(const struct muster_wire_expect *expect, uint64_t before_ns,
+                        uint64_t now_ns)
+{
+    uint64_t rounded_ns = 2 * MUSTER_WIRE_FAR_NS / MUSTER_WIRE_TIME_PARTS;
+    uint64_t call_ns = expect->enqueue_ns;
+    if (call_ns <= before_ns && before_ns - call_ns <= rounded_ns)
+        call_ns = before_ns + 1;
+    /* Rounded, it may come to lie behind the moment at which it was sent. */
+    return call_ns < now_ns ? call_ns : now_ns;
 }
 
 static void get_op(struct muster_wire_in *in, struct muster_wire_expect *expect, uint64_t now_ns,
-                   uint32_t lowest, struct muster_wire_op *op)
+                   uint32_t lowest, uint64_t before_ns, struct muster_wire_op *op)
 {
     uint64_t head =
         muster_wire_get(in, (uint64_t)(UINT32_MAX - 1 - lowest) << MUSTER_WIRE_KEY_BITS | 15);
@@ -178,10 +197,8 @@ static void get_op(struct muster_wire_in *in, struct muster_wire_expect *expect,
         muster_wire_wrong(in, "an operation with a number that is none");
     muster_wire_expect_number(stride, op->number);
     bool far = head & MUSTER_WIRE_FAR;
-    expect->enqueue_ns += far ? (uint64_t)muster_wire_get_signed(in, INT64_MIN, INT64_MAX)
-                              : (uint64_t)muster_wire_time_of(muster_wire_get_time(in));
-    /* Rounded, it may come to lie behind the moment at which it was sent. */
-    op->enqueue_ns = expect->enqueue_ns < now_ns ? expect->enqueue_ns : now_ns;
+    expect->enqueue_ns += get_time(in, far);
+    op->enqueue_ns = call_of(expect, before_ns, now_ns);
     if (!(head & MUSTER_WIRE_TIMED)) {
         op->begin_ns = op->end_ns = 0;
         return;
@@ -201,8 +218,10 @@ static void get_ops(struct muster_wire_in *in, const struct muster_wire_message 
     process->ops = muster_wire_get_count(in, MUSTER_WIRE_OPS, LEAST_OP);
     uint32_t lowest = process->ops ? (uint32_t)muster_wire_get(in, UINT32_MAX - 1) : 0;
     process->op = muster_arena_array(arena, process->ops, sizeof *process->op);
-    for (size_t i = 0; process->op && i < process->ops && !in->wrong; i++)
-        get_op(in, &expect, message->mono_ns, lowest, &process->op[i]);
+    for (size_t i = 0; process->op && i < process->ops && !in->wrong; i++) {
+        uint64_t before_ns = i > 0 ? process->op[i - 1].enqueue_ns : 0;
+        get_op(in, &expect, message->mono_ns, lowest, before_ns, &process->op[i]);
+    }
 }
 
 /* ---- all ---- */

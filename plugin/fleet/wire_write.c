@@ -128,15 +128,29 @@ static void put_class(const struct muster_wire_class *class, struct muster_wire_
 
 /* ---- operations ---- */
 
-/* The first times of a row are written in full: a code is a thousandth of the distance, and here
- * that is all of the clock's own age. */
+/* A code rounds to a thousandth of the distance. What was not sent before makes that long, and then
+ * its thousandth is long beside what the ranks are compared by. */
+static bool code_near(uint64_t to_ns, uint64_t from_ns, uint16_t *code)
+{
+    int64_t distance_ns = (int64_t)(to_ns - from_ns);
+    return distance_ns > -MUSTER_WIRE_FAR_NS && distance_ns < MUSTER_WIRE_FAR_NS &&
+           muster_wire_time_code(distance_ns, code);
+}
+
 static bool codes_of(const struct muster_wire_expect *expect, const struct muster_wire_op *op,
                      uint16_t code[3])
 {
-    return (expect->end_ns != 0 || op->end_ns == 0) &&
-           muster_wire_time_code((int64_t)(op->enqueue_ns - expect->enqueue_ns), &code[0]) &&
-           muster_wire_time_code((int64_t)(op->begin_ns - expect->end_ns), &code[1]) &&
-           muster_wire_time_code((int64_t)(op->end_ns - op->begin_ns), &code[2]);
+    return code_near(op->enqueue_ns, expect->enqueue_ns, &code[0]) &&
+           code_near(op->begin_ns, expect->end_ns, &code[1]) &&
+           code_near(op->end_ns, op->begin_ns, &code[2]);
+}
+
+/* Returns the time as it is read. */
+static uint64_t put_far(struct muster_wire_out *out, uint64_t to_ns, uint64_t from_ns)
+{
+    int64_t units = (int64_t)(to_ns - from_ns) / MUSTER_WIRE_UNIT_NS;
+    muster_wire_put_signed(out, units);
+    return from_ns + (uint64_t)(units * MUSTER_WIRE_UNIT_NS);
 }
 
 /* The times of the one that goes before in the row as they were, to recognize the same kernel. */
@@ -148,8 +162,7 @@ static void put_times(struct muster_wire_expect *expect, const struct muster_wir
                       unsigned key, const uint16_t code[3], struct muster_wire_out *out)
 {
     if (key & MUSTER_WIRE_FAR) {
-        muster_wire_put_signed(out, (int64_t)(op->enqueue_ns - expect->enqueue_ns));
-        expect->enqueue_ns = op->enqueue_ns;
+        expect->enqueue_ns = put_far(out, op->enqueue_ns, expect->enqueue_ns);
     } else {
         muster_wire_put_time(out, code[0]);
         expect->enqueue_ns += (uint64_t)muster_wire_time_of(code[0]);
@@ -157,10 +170,8 @@ static void put_times(struct muster_wire_expect *expect, const struct muster_wir
     if (!(key & MUSTER_WIRE_TIMED) || key & MUSTER_WIRE_SAME)
         return;
     if (key & MUSTER_WIRE_FAR) {
-        muster_wire_put(out, op->begin_ns);
-        muster_wire_put(out, op->end_ns - op->begin_ns);
-        expect->begin_ns = op->begin_ns;
-        expect->end_ns = op->end_ns;
+        expect->begin_ns = put_far(out, op->begin_ns, expect->end_ns);
+        expect->end_ns = put_far(out, op->end_ns, op->begin_ns) - op->begin_ns + expect->begin_ns;
         return;
     }
     muster_wire_put_time(out, code[1]);

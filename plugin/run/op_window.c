@@ -6,6 +6,20 @@
 #include "base/array.h"
 #include "base/nccl_types.h"
 
+enum { APART = 64 }; /* places by which calls and ends may differ */
+
+/* The newest of n finds its place by its call. What ends first differs from rank to rank: in that
+ * order so would what stands in a gap. */
+static void put_in_order(struct muster_op *op, size_t n)
+{
+    struct muster_op newest = op[n - 1];
+    size_t at = n - 1, first = at > APART ? at - APART : 0;
+    while (at > first && op[at - 1].enqueue_ns > newest.enqueue_ns)
+        at--;
+    memmove(&op[at + 1], &op[at], (n - 1 - at) * sizeof *op);
+    op[at] = newest;
+}
+
 static bool keep(struct muster_window *window, const struct muster_op *op)
 {
     if (window->n >= window->room && !muster_grow(&window->op, window->n, sizeof *window->op))
@@ -16,17 +30,20 @@ static bool keep(struct muster_window *window, const struct muster_op *op)
 
 /* ---- with gaps ---- */
 
-/* The gap is over: the last of each stream in it stands before what follows. */
+/* The gap is over: the last of each stream in it stands before what follows; all of it where it is
+ * short. */
 static bool end_gap(struct muster_window *window)
 {
     bool whole = true;
+    for (unsigned i = 0; i < window->gap && window->gap <= MUSTER_WINDOW_GAP; i++)
+        whole = keep(window, &window->between[i]) && whole;
     for (unsigned i = 0; i < window->streams; i++) {
         struct muster_window_stream *stream = &window->stream[i];
         if (stream->waiting)
             whole = keep(window, &stream->last) && whole;
         stream->begun = stream->waiting = false;
     }
-    window->gap = false;
+    window->gap = 0;
     return whole;
 }
 
@@ -49,20 +66,33 @@ static struct muster_window_stream *stream_of(struct muster_window *window,
     return &window->stream[window->streams++];
 }
 
-static bool take(struct muster_window *window, const struct muster_op *op)
+/* One of a long gap. */
+static bool take_untimed(struct muster_window *window, const struct muster_op *op)
 {
-    if (muster_source_is_gpu(op->source)) {
-        window->timed++;
-        return (!window->gap || end_gap(window)) && keep(window, op);
-    }
     struct muster_window_stream *stream = stream_of(window, op);
-    window->gap = true;
     stream->waiting = stream->begun;
     stream->last = *op;
     if (stream->begun)
         return true;
     stream->begun = true;
     return keep(window, op);
+}
+
+static bool take(struct muster_window *window, const struct muster_op *op)
+{
+    bool whole = true;
+    if (muster_source_is_gpu(op->source)) {
+        window->timed++;
+        return (window->gap == 0 || end_gap(window)) && keep(window, op);
+    }
+    if (window->gap < MUSTER_WINDOW_GAP) {
+        window->between[window->gap++] = *op;
+        return true;
+    }
+    for (unsigned i = 0; i < MUSTER_WINDOW_GAP && window->gap == MUSTER_WINDOW_GAP; i++)
+        whole = take_untimed(window, &window->between[i]) && whole;
+    window->gap = MUSTER_WINDOW_GAP + 1;
+    return take_untimed(window, op) && whole;
 }
 
 /* ---- without ---- */
@@ -73,6 +103,8 @@ static bool thin(struct muster_window *window)
 {
     size_t from = window->thinned, end = from + (window->n - from) / 2, n = window->n;
     bool whole = true;
+    for (size_t i = from + 2; i <= n; i++)
+        put_in_order(&window->op[from], i - from);
     window->room = n;
     window->n = from;
     for (size_t i = from; i < end; i++) {
@@ -102,22 +134,78 @@ static void halve(struct muster_window *window)
     memmove(window->op, window->op + gone, window->n * sizeof *window->op);
 }
 
+/* ---- all ---- */
+
+static bool take_one(struct muster_window *window, const struct muster_op *op, size_t most,
+                     bool *halved)
+{
+    if (op->comm != 0 && !(window->latest ? take_latest : take)(window, op))
+        return false;
+    if (window->n > most) {
+        halve(window);
+        *halved = true;
+    }
+    return true;
+}
+
+static bool hold(struct muster_window *window, const struct muster_op *op)
+{
+    if (!muster_grow(&window->held, window->helds, sizeof *window->held))
+        return false;
+    window->held[window->helds++] = *op;
+    put_in_order(window->held, window->helds);
+    return true;
+}
+
+static bool let_out(struct muster_window *window, uint64_t until_ns, size_t most, bool *halved)
+{
+    size_t n = 0;
+    bool whole = true;
+    while (n < window->helds && window->held[n].enqueue_ns <= until_ns)
+        whole = take_one(window, &window->held[n++], most, halved) && whole;
+    window->helds -= n;
+    if (window->helds > 0)
+        memmove(window->held, window->held + n, window->helds * sizeof *window->held);
+    return whole;
+}
+
 bool muster_window_take(struct muster_window *window, const struct muster_op *op, size_t n,
                         size_t most, bool *halved)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (op[i].comm != 0 && !(window->latest ? take_latest : take)(window, &op[i]))
-            return false;
-        if (window->n > most) {
-            halve(window);
-            *halved = true;
-        }
+    bool whole = true;
+    if (window->latest) {
+        for (size_t i = 0; i < n && whole; i++)
+            whole = take_one(window, &op[i], most, halved);
+        return whole;
     }
-    return true;
+    for (size_t i = 0; i < n && whole; i++)
+        whole = hold(window, &op[i]);
+    return let_out(window, window->until_ns ? window->until_ns : UINT64_MAX, most, halved) && whole;
+}
+
+bool muster_window_again(struct muster_window *window, size_t most, bool *halved)
+{
+    struct muster_window before = *window;
+    bool whole = true;
+    *window = (struct muster_window){.latest = before.latest,
+                                     .timed = before.timed,
+                                     .until_ns = before.until_ns,
+                                     .held = before.held,
+                                     .helds = before.helds};
+    for (size_t i = 0; i < before.n; i++)
+        whole = take_one(window, &before.op[i], most, halved) && whole;
+    for (unsigned i = 0; i < before.gap && before.gap <= MUSTER_WINDOW_GAP; i++)
+        whole = take_one(window, &before.between[i], most, halved) && whole;
+    for (unsigned i = 0; i < before.streams; i++)
+        if (before.stream[i].waiting)
+            whole = take_one(window, &before.stream[i].last, most, halved) && whole;
+    free(before.op);
+    return whole;
 }
 
 void muster_window_free(struct muster_window *window)
 {
     free(window->op);
+    free(window->held);
     memset(window, 0, sizeof *window);
 }

@@ -13,7 +13,11 @@
 
 #include "segment/op.h"
 
-enum { MUSTER_WINDOW_STREAMS = 64 };
+enum {
+    MUSTER_WINDOW_STREAMS = 64,
+    MUSTER_WINDOW_GAP = 16, /* operations: a gap of so few is kept whole, so that the step's calls
+                               are known around what was timed */
+};
 
 /* Collectives of a communicator, its replayed ones, or its sends to or receives from one peer. */
 struct muster_window_stream {
@@ -35,13 +39,20 @@ struct muster_window {
     uint64_t timed; /* ever taken with GPU times */
     struct muster_window_stream stream[MUSTER_WINDOW_STREAMS];
     unsigned streams;
-    bool gap; /* something without GPU times came since the last timed one */
+    unsigned gap; /* so many without GPU times came since the last timed one; at most 1 beyond */
+    struct muster_op between[MUSTER_WINDOW_GAP]; /* these, as long as they are no more */
+    uint64_t until_ns; /* what was called later waits for what may have been called before it and
+                          is not over yet; set by the caller; 0: nothing waits */
+    struct muster_op *held; /* these */
+    size_t helds;
 };
 
-/* Takes what was retired, in that order. With more than `most` the older half goes, and *halved is
- * set. False: no memory; what was taken stays. */
+/* Takes what was retired, in the order of its calls. With more than `most` the older half goes, and
+ * *halved is set. False: no memory; what was taken stays. */
 bool muster_window_take(struct muster_window *window, const struct muster_op *op, size_t n,
                         size_t most, bool *halved);
+/* The same of what stands in it, whose times may have been taken since. */
+bool muster_window_again(struct muster_window *window, size_t most, bool *halved);
 void muster_window_free(struct muster_window *window);
 
 #endif

@@ -55,7 +55,7 @@ class Job:
 
     def take(self, data):
         read = Bytes(data)
-        assert read.take(4) == b"mflt" and read.number() == 3
+        assert read.take(4) == b"mflt" and read.number() == 4
         instance, sequence = read.fixed(), read.number()
         read.number(), read.number()
         if read.byte():
@@ -160,8 +160,8 @@ class Job:
             if not head & TIMED:
                 continue
             if not head & SAME:
-                begin = read.number() if head & FAR else end + read.time()
-                end = begin + (read.number() if head & FAR else read.time())
+                begin = end + (1000 * read.signed() if head & FAR else read.time())
+                end = begin + (1000 * read.signed() if head & FAR else read.time())
             if number_of in process["class"]:
                 process["op"].append((*process["class"][number_of], number, end - begin))
 

@@ -455,7 +455,7 @@ static void test_each_host_of_another_version_is_named_once(void **state)
     expect_said(fleet, fleet->host[0], 1, "host node0 tells in wire version 1");
     expect_said(fleet, fleet->host[0], 1, NULL);
     expect_said(fleet, fleet->host[1], 1, "host node1");
-    expect_said(fleet, fleet->host[1], 4, "host node1 tells in wire version 4");
+    expect_said(fleet, fleet->host[1], 5, "host node1 tells in wire version 5");
     expect_said(fleet, fleet->host[0], 1, NULL);
     assert_int_equal(fleet->join->refused, 6);
     assert_int_equal(fleet->join->foreigns, 2);

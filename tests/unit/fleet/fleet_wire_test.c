@@ -165,6 +165,50 @@ static void test_a_young_clock_is_told_exactly(void **state)
     free(made);
 }
 
+/* Of what was sent seconds before nothing is left but a distance, whose thousandth is long. */
+static void test_what_comes_long_after_is_told_exactly(void **state)
+{
+    (void)state;
+    struct made *made = made_new(1, 2);
+    struct muster_arena arena = {0};
+    struct muster_wire_message back;
+    made_step(made, 5);
+    for (unsigned k = 20; k < 50; k++) {
+        made->op[1][k].begin_ns += 7 * MADE_SECOND + 12345;
+        made->op[1][k].end_ns += 7 * MADE_SECOND + 12345;
+    }
+    for (unsigned k = 0; k < 20; k++)
+        made->op[1][k].enqueue_ns -= 7 * MADE_SECOND;
+    read_made(made, &arena, &back);
+    const struct muster_wire_op *is = &back.process[1].op[20], *was = &made->op[1][20];
+    assert_true(apart(is->begin_ns, was->begin_ns) < 2000);
+    assert_true(apart(is->end_ns, was->end_ns) < 2000);
+    assert_true(apart(is->enqueue_ns, was->enqueue_ns) < 2000);
+    muster_arena_free(&arena);
+    free(made);
+}
+
+/* Rounding does not turn a send and the receive beside it round. */
+static void test_calls_stay_in_their_order(void **state)
+{
+    (void)state;
+    struct made *made = made_new(1, 2);
+    struct muster_arena arena = {0};
+    struct muster_wire_message back;
+    made_step(made, 5);
+    uint64_t at = made->op[1][0].enqueue_ns;
+    for (unsigned k = 0; k < 50; k++) {
+        made->op[1][k].enqueue_ns = at;
+        at += k % 2 ? 1234567 : 300;
+    }
+    made->message.mono_ns = at + MADE_SECOND;
+    read_made(made, &arena, &back);
+    for (unsigned k = 1; k < 50; k++)
+        assert_true(back.process[1].op[k].enqueue_ns > back.process[1].op[k - 1].enqueue_ns);
+    muster_arena_free(&arena);
+    free(made);
+}
+
 /* A class that is left out for every second operation, one kernel of a group, and untimed ones. */
 static void test_odd_rows(void **state)
 {
@@ -243,15 +287,15 @@ static void test_another_version_is_refused_by_number(void **state)
     unsigned char *data = made_bytes(made, &bytes);
     data[4] = MUSTER_WIRE_VERSION + 1;
     assert_int_equal(muster_wire_read("job", data, bytes, &arena, &back, &err), -1);
-    assert_string_equal(err.text, "job: host node0 tells in wire version 4, this muster reads 3: "
+    assert_string_equal(err.text, "job: host node0 tells in wire version 5, this muster reads 4: "
                                   "update this one, as that host is newer");
     assert_int_equal(back.version, MUSTER_WIRE_VERSION + 1);
     data[4] = MUSTER_WIRE_VERSION - 1;
     assert_int_equal(muster_wire_read("job", data, bytes, &arena, &back, &err), -1);
-    assert_non_null(strstr(err.text, "host node0 tells in wire version 2, this muster reads 3: "
+    assert_non_null(strstr(err.text, "host node0 tells in wire version 3, this muster reads 4: "
                                      "update muster on that host"));
     assert_int_equal(muster_wire_read("job", data, 7, &arena, &back, &err), -1);
-    assert_non_null(strstr(err.text, "job: a host tells in wire version 2"));
+    assert_non_null(strstr(err.text, "job: a host tells in wire version 3"));
     assert_int_equal(muster_wire_read("node0", "hello world", 11, &arena, &back, &err), -1);
     assert_non_null(strstr(err.text, "not a message of muster's agents"));
     muster_arena_free(&arena);
@@ -321,6 +365,8 @@ int main(void)
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_findings_arrive_and_no_others),
         cmocka_unit_test(test_a_young_clock_is_told_exactly),
+        cmocka_unit_test(test_what_comes_long_after_is_told_exactly),
+        cmocka_unit_test(test_calls_stay_in_their_order),
         cmocka_unit_test(test_odd_rows),
         cmocka_unit_test(test_links_come_back_as_they_were),
         cmocka_unit_test(test_another_version_is_refused_by_number),

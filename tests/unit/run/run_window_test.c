@@ -78,6 +78,91 @@ static void sends_to_each_peer_are_a_stream(void **state)
     muster_window_free(&window);
 }
 
+static struct muster_op called(uint32_t comm, uint64_t number, uint64_t call_ns, bool timed)
+{
+    struct muster_op op = op_of(comm, number, timed);
+    op.enqueue_ns = call_ns;
+    return op;
+}
+
+/* Three of communicator 1 and one of communicator 2 by turns, of which the latter are over later;
+ * blocks of 12 are timed. So of one rank; of another all are over in their order. */
+static void what_is_over_first_does_not_matter(void **state)
+{
+    (void)state;
+    enum { TURNS = 200, MINE = 3, LATER = 2, OPS = TURNS * (MINE + 1) };
+    struct muster_window window[2] = {0};
+    struct muster_op op[2][OPS];
+    for (unsigned i = 0; i < OPS; i++) {
+        unsigned turn = i / (MINE + 1), place = i % (MINE + 1);
+        bool other = place == MINE;
+        op[0][i] =
+            called(1 + other, other ? turn : turn * MINE + place, 1 + i, turn % 12 < 4 && !other);
+    }
+    memcpy(op[1], op[0], sizeof op[1]);
+    for (unsigned i = MINE; i + LATER < OPS; i += MINE + 1) {
+        struct muster_op late = op[1][i];
+        memmove(&op[1][i], &op[1][i + 1], LATER * sizeof late);
+        op[1][i + LATER] = late;
+    }
+    bool halved = false;
+    for (unsigned w = 0; w < 2; w++)
+        assert_true(muster_window_take(&window[w], op[w], OPS, 4096, &halved));
+    assert_int_equal(window[0].n, window[1].n);
+    assert_memory_equal(window[0].op, window[1].op, window[0].n * sizeof *window[0].op);
+    for (unsigned w = 0; w < 2; w++)
+        muster_window_free(&window[w]);
+}
+
+/* So that the step's calls are known around what was timed. */
+static void a_short_gap_is_kept_whole(void **state)
+{
+    (void)state;
+    struct muster_window window = {0};
+    for (uint64_t n = 0; n < 1000; n++) {
+        struct muster_op op = op_of(1, n, n % (MUSTER_WINDOW_GAP + 1) == 0);
+        take(&window, &op, 4096);
+    }
+    for (uint64_t n = 0; n < 1000 - MUSTER_WINDOW_GAP; n++)
+        assert_true(has(&window, 1, n));
+    muster_window_free(&window);
+}
+
+static void what_may_have_one_before_it_waits(void **state)
+{
+    (void)state;
+    struct muster_window window = {.until_ns = 100};
+    struct muster_op second = called(1, 1, 101, true), first = called(2, 0, 99, true);
+    take(&window, &second, 4096);
+    assert_int_equal(window.n, 0);
+    window.until_ns = 200;
+    take(&window, &first, 4096);
+    assert_int_equal(window.n, 2);
+    assert_int_equal(window.op[0].comm, 2);
+    assert_int_equal(window.op[1].comm, 1);
+    muster_window_free(&window);
+}
+
+/* Every second timed one is to be one no longer; nothing else is lost, what waits included. */
+static void its_times_may_be_taken_afterwards(void **state)
+{
+    (void)state;
+    struct muster_window window = {0};
+    bool halved = false;
+    for (uint64_t n = 0; n < 100; n++) {
+        struct muster_op op = op_of(1, n, n < 90);
+        take(&window, &op, 4096);
+    }
+    for (size_t i = 0; i < window.n; i += 2)
+        window.op[i].source = MUSTER_SOURCE_NONE;
+    assert_true(muster_window_again(&window, 4096, &halved));
+    struct muster_op last = op_of(1, 100, true);
+    take(&window, &last, 4096);
+    for (uint64_t n = 0; n <= 100; n++)
+        assert_true(has(&window, 1, n));
+    muster_window_free(&window);
+}
+
 static void the_latest_are_kept_without_a_gap_if_asked_for(void **state)
 {
     (void)state;
@@ -130,6 +215,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_timed_is_kept_with_the_ends_of_what_lies_between),
         cmocka_unit_test(sends_to_each_peer_are_a_stream),
+        cmocka_unit_test(what_is_over_first_does_not_matter),
+        cmocka_unit_test(a_short_gap_is_kept_whole),
+        cmocka_unit_test(what_may_have_one_before_it_waits),
+        cmocka_unit_test(its_times_may_be_taken_afterwards),
         cmocka_unit_test(the_latest_are_kept_without_a_gap_if_asked_for),
         cmocka_unit_test(it_is_bounded_and_holds_the_newest),
         cmocka_unit_test(any_number_of_streams_is_survived),
