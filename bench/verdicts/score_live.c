@@ -1,9 +1,11 @@
 #include "score_live.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double DUE_S = 0.1;
+static const double lasted_s[LIVE_LASTED] = {5, 10, 30, INFINITY};
 
 static bool shares_rank(const struct muster_finding *a, const struct muster_finding *b)
 {
@@ -23,13 +25,40 @@ static bool holds(const struct muster_finding *emitted, const struct muster_find
     return false;
 }
 
+static double lasts_s(const struct job *job, const struct truth *truth, unsigned f)
+{
+    return truth->run_s * (job->fault[f].until - job->fault[f].from) / job->steps;
+}
+
 /* When the fault had cost so much that it should be told soon. */
 static double due_s(const struct job *job, const struct truth *truth, unsigned f)
 {
-    const struct fault *fault = &job->fault[f];
-    double from = truth->run_s * fault->from / job->steps;
-    double lasts = truth->run_s * (fault->until - fault->from) / job->steps;
-    return from + lasts * fmin(1, DUE_S / truth->cost_s[f]);
+    double from = truth->run_s * job->fault[f].from / job->steps;
+    return from + lasts_s(job, truth, f) * fmin(1, DUE_S / truth->cost_s[f]);
+}
+
+/* Whether a fleet's worker hears enough of it. */
+static bool is_heard(const struct job *job)
+{
+    enum { HEARD_PERCENT = 90 };
+    unsigned seen = 0;
+    for (unsigned r = 0; r < job->ranks; r++)
+        seen += job->seen[r];
+    return seen * 100 >= job->ranks * HEARD_PERCENT;
+}
+
+/* `named`: bit of each fault. */
+static void add_shares(struct score_live *score, const struct job *job, const struct truth *truth,
+                       unsigned named)
+{
+    for (unsigned f = 0; f < job->faults; f++) {
+        struct score_live_share *own = &score->lasted[0];
+        while (lasts_s(job, truth, f) >= lasted_s[own - score->lasted])
+            own++;
+        own = is_heard(job) ? own : &score->unheard;
+        own->due += truth->due[f];
+        own->named += truth->due[f] && named >> f & 1;
+    }
 }
 
 static void add_delays(struct score_live *score, const struct job *job, const struct truth *truth,
@@ -45,6 +74,7 @@ static void add_delays(struct score_live *score, const struct job *job, const st
                 score->delay_s[score->delays++] = run->emitted[i].at_s - due_s(job, truth, f);
         named |= faults;
     }
+    add_shares(score, job, truth, named);
 }
 
 /* What is so of a job in which nobody is at fault. */
@@ -104,6 +134,22 @@ static int by_value(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
+static void print_share(const char *what, const struct score_live_share *share, FILE *out)
+{
+    if (share->due)
+        fprintf(out, "| %s | %u | %.3f |\n", what, share->due, (double)share->named / share->due);
+}
+
+static void print_shares(const struct score_live *score, FILE *out)
+{
+    static const char *const word[LIVE_LASTED] = {"less than 5 s", "5 to 10 s", "10 to 30 s",
+                                                  "30 s and more"};
+    fprintf(out, "\n| the fault lasted | faults that were due | named |\n|---|---|---|\n");
+    for (unsigned i = 0; i < LIVE_LASTED; i++)
+        print_share(word[i], &score->lasted[i], out);
+    print_share("in jobs of which less than nine tenths are recorded", &score->unheard, out);
+}
+
 void score_live_print(struct score_live *score, FILE *out)
 {
     fprintf(out,
@@ -120,6 +166,7 @@ void score_live_print(struct score_live *score, FILE *out)
                 "%.1f s, %u faults that were due\n",
                 score->delay_s[n / 2], score->delay_s[n - 1 - n / 10], DUE_S, n);
     }
+    print_shares(score, out);
     fprintf(out, "leaders used %.2f %% of a processor of a host\n",
             score->looked_s > 0 ? 100 * score->busy_s / score->looked_s : 0.0);
 }

@@ -6,7 +6,12 @@
 #include "live_emitted.h"
 #include "score.h"
 
-enum { LIVE_DELAYS = 16384 };
+enum { LIVE_DELAYS = 16384, LIVE_LASTED = 4 };
+
+/* Faults that were due, and of them those that were named. */
+struct score_live_share {
+    unsigned due, named;
+};
 
 struct score_live {
     unsigned clean, clean_emitted; /* runs without a fault, and of them those with anything told */
@@ -14,6 +19,9 @@ struct score_live {
     unsigned emitted, retracted, wrong, gone; /* gone: not found afterwards by any of its ranks */
     double delay_s[LIVE_DELAYS];              /* from when the fault had cost 0.1 s, 1 % of 10 s */
     unsigned delays;
+    /* Of jobs of which nine tenths of the ranks are recorded at least, by how long the fault
+     * lasted; and of others, where a fleet's worker is silent. */
+    struct score_live_share lasted[LIVE_LASTED], unheard;
     double busy_s, looked_s;
 };
 
