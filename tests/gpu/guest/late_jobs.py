@@ -2,13 +2,15 @@
 job lost by its own clock.
 
 usage: late_jobs.py --build BUILD [--out FOLDER] [--families F,...] [--ms 1,5] [--sides host,gpu]
-                    [--ranks 1] [--clean 3] [--late 15] [--timing auto] [--limit SECONDS] [--nccl FILE | --share]
+                    [--ranks 1] [--clean 3] [--late 15] [--width N] [--timing auto] [--limit SECONDS]
+                    [--nccl FILE | --share]
 A cell is a job of late_rank.py on two GPUs, or on one, if FILE, which is preloaded then, lets ranks share
 it; such builds may know float32 and sums only, so the job keeps to these (late_rank.py --plain). --share:
 on one GPU as two emulated hosts (ranks.py says how), of which nothing can be told live. 0 ms is a clean job,
-of both parts' length. A row each: the step, what it lost, share of the run; who was named while it ran and
-after how many seconds; who by `muster diagnose` afterwards, with cause and cost. Right: a rank that costs the
-job 1 % and more is named and nobody else, and the cost is within 30 %. OUT/runs.tar.xz keeps the recordings.
+of both parts' length. --width: of late_rank.py's layers; with 1024 the host sets the pace. A row each: the
+step, what it lost, share of the run; who was named while it ran and after how many seconds; who by `muster
+diagnose` afterwards, with cause and cost. Right: a rank that costs the job 1 % and more is named and nobody
+else, and the cost is within 30 %. OUT/runs.tar.xz keeps the recordings.
 Exit status 0 if all is right, 1 if not, 77: no GPUs for that or no PyTorch.
 """
 import argparse
@@ -70,7 +72,7 @@ def start(options, cell, run, out):
                run, "--", sys.executable, "-B", os.path.abspath(__file__), "--launch",
                cell["family"], "--rank", cell["rank"], "--ms", cell["ms"], "--side", cell["side"],
                "--clean", options.clean, "--late", options.late, "--out", out, "--after", after(out),
-               *["--plain"] * bool(options.nccl)]
+               *["--width", options.width] * bool(options.width), *["--plain"] * bool(options.nccl)]
     return subprocess.Popen(list(map(str, command)), env=environment, start_new_session=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -200,6 +202,7 @@ def parse(arguments):
     parser.add_argument("--ranks", type=words(int), default=[1])
     parser.add_argument("--clean", type=float, default=3)
     parser.add_argument("--late", type=float, default=15)
+    parser.add_argument("--width", type=int)
     parser.add_argument("--timing", default="auto")
     parser.add_argument("--limit", type=float, default=540)
     return parser.parse_args(arguments)
