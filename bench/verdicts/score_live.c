@@ -5,6 +5,7 @@
 #include <string.h>
 
 static const double DUE_S = 0.1;
+enum { LASTED_LONG = 2 };
 static const double lasted_s[LIVE_LASTED] = {5, 10, 30, INFINITY};
 
 static bool shares_rank(const struct muster_finding *a, const struct muster_finding *b)
@@ -47,17 +48,24 @@ static bool is_heard(const struct job *job)
     return seen * 100 >= job->ranks * HEARD_PERCENT;
 }
 
+static void count(struct score_live_share *share, bool due, bool named)
+{
+    share->due += due;
+    share->named += due && named;
+}
+
 /* `named`: bit of each fault. */
 static void add_shares(struct score_live *score, const struct job *job, const struct truth *truth,
                        unsigned named)
 {
+    bool heard = is_heard(job);
     for (unsigned f = 0; f < job->faults; f++) {
-        struct score_live_share *own = &score->lasted[0];
-        while (lasts_s(job, truth, f) >= lasted_s[own - score->lasted])
-            own++;
-        own = is_heard(job) ? own : &score->unheard;
-        own->due += truth->due[f];
-        own->named += truth->due[f] && named >> f & 1;
+        unsigned i = 0;
+        while (lasts_s(job, truth, f) >= lasted_s[i])
+            i++;
+        bool one = heard && i >= LASTED_LONG && job->fault[f].ranks == 1;
+        count(heard ? &score->lasted[i] : &score->unheard, truth->due[f], named >> f & 1);
+        count(&score->one, one && truth->due[f], named >> f & 1);
     }
 }
 
@@ -147,6 +155,7 @@ static void print_shares(const struct score_live *score, FILE *out)
     fprintf(out, "\n| the fault lasted | faults that were due | named |\n|---|---|---|\n");
     for (unsigned i = 0; i < LIVE_LASTED; i++)
         print_share(word[i], &score->lasted[i], out);
+    print_share("10 s and more, of one rank", &score->one, out);
     print_share("in jobs of which less than nine tenths are recorded", &score->unheard, out);
 }
 

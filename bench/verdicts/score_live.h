@@ -22,6 +22,7 @@ struct score_live {
     /* Of jobs of which nine tenths of the ranks are recorded at least, by how long the fault
      * lasted; and of others, where a fleet's worker is silent. */
     struct score_live_share lasted[LIVE_LASTED], unheard;
+    struct score_live_share one; /* of these jobs, of 10 s and more, faults of one rank */
     double busy_s, looked_s;
 };
 
