@@ -14,13 +14,12 @@
 
 /* ---- from evidence to culprits: whose lateness cost the job time ---- */
 
-#define WORTH    0.005 /* of the time: less is not worth a finding */
-#define PAIR     0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
-#define ALONE    0.2   /* of that: without anybody else's help */
-#define MUCH     2.0   /* times as much as another rank of its communicator */
-#define ALIKE    0.3   /* of the rank of a host that is late most: all are late alike */
-#define LEANS    20.0  /* e-value of a rank that is late with a host of which others are suspects */
-#define AS_OFTEN 0.5   /* of the rank of a host that is late most often: all are late alike */
+#define WORTH 0.005 /* of the time: less is not worth a finding */
+#define PAIR  0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
+#define ALONE 0.2   /* of that: without anybody else's help */
+#define MUCH  2.0   /* times as much as another rank of its communicator */
+#define ALIKE 0.3   /* of the rank of a host that is late most: all are late alike */
+#define LEANS 20.0  /* e-value of a rank that is late with a host of which others are suspects */
 enum { NOBODY = 255, SHAPLEY_MOST = 4 };
 
 /* At the positions where a GPU is late: how often. */
@@ -74,7 +73,7 @@ struct host {
     uint32_t ranks, late, first;
     uint32_t seat; /* of a suspect; MUSTER_NO_UNIT: none is */
     double least_ns, most_ns, sum_ns;
-    double least, most; /* how often */
+    double least_mean_ns, most_mean_ns; /* of a turn */
 };
 
 static void add_to_hosts(const struct muster_view *view, const struct muster_suspect *of_gpu,
@@ -83,24 +82,28 @@ static void add_to_hosts(const struct muster_view *view, const struct muster_sus
     for (uint32_t g = 0; g < view->gpus; g++) {
         struct host *own = &host[host_of[g]];
         double ns = of_gpu[g].excess_ns;
-        double share = often[g].turns ? (double)often[g].late / often[g].turns : 0;
+        double mean_ns = often[g].turns ? ns / often[g].turns : 0;
         if (own->ranks++ == 0)
-            *own = (struct host){
-                .ranks = 1, .first = g, .seat = MUSTER_NO_UNIT, .least_ns = ns, .least = share};
+            *own = (struct host){.ranks = 1,
+                                 .first = g,
+                                 .seat = MUSTER_NO_UNIT,
+                                 .least_ns = ns,
+                                 .least_mean_ns = mean_ns};
         own->late += ns > 0;
         own->seat = own->seat == MUSTER_NO_UNIT ? of_gpu[g].seat : own->seat;
         own->least_ns = fmin(own->least_ns, ns);
         own->most_ns = fmax(own->most_ns, ns);
-        own->least = fmin(own->least, share);
-        own->most = fmax(own->most, share);
+        own->least_mean_ns = fmin(own->least_mean_ns, mean_ns);
+        own->most_mean_ns = fmax(own->most_mean_ns, mean_ns);
         own->sum_ns += ns;
     }
 }
 
-/* By about as much; or, as ranks are not timed alike, about as often. */
+/* By about as much; or, as ranks are not timed alike, in each turn. */
 static bool is_late_alike(const struct host *host)
 {
-    return host->least_ns >= ALIKE * host->most_ns || host->least >= AS_OFTEN * host->most;
+    return host->least_ns >= ALIKE * host->most_ns ||
+           host->least_mean_ns >= ALIKE * host->most_mean_ns;
 }
 
 /* Where all ranks of a host are late alike, and one at least is a suspect, and there are other

@@ -100,11 +100,18 @@ static int named_where(unsigned often, unsigned all, uint64_t often_ns, uint64_t
     return kind;
 }
 
-/* One of them is late in more operations, and so by ten times as much in all. */
+/* One of them is late in more operations that were timed, and so by four times as much in all. */
 static void test_ranks_of_a_late_host_need_not_be_late_by_as_much(void **state)
 {
     (void)state;
-    assert_int_equal(named_where(40, 40, 200 * MS, 25 * MS), MUSTER_FINDING_LATE_HOST);
+    assert_int_equal(named_where(40, 16, 25 * MS, 25 * MS), MUSTER_FINDING_LATE_HOST);
+}
+
+/* As of those that wait in a chain of sends for one of them: late as often, by much less. */
+static void test_who_is_late_behind_a_rank_makes_no_late_host(void **state)
+{
+    (void)state;
+    assert_int_equal(named_where(40, 40, 250 * MS, 25 * MS), MUSTER_FINDING_LATE_RANK);
 }
 
 /* Of the other one too little is timed for a name of its own. */
@@ -150,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_heard_of_later_has_the_same_program),
         cmocka_unit_test(test_ranks_of_a_late_host_need_not_be_late_by_as_much),
+        cmocka_unit_test(test_who_is_late_behind_a_rank_makes_no_late_host),
         cmocka_unit_test(test_one_suspect_of_a_late_host_is_enough),
         cmocka_unit_test(test_a_late_host_takes_hardly_more_steps_than_a_late_rank),
         cmocka_unit_test(test_one_late_step_names_nobody),
