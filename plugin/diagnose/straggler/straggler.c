@@ -22,16 +22,23 @@
 #define LEANS 20.0  /* e-value of a rank that is late with a host of which others are suspects */
 enum { NOBODY = 255, SHAPLEY_MOST = 4 };
 
-/* At the positions where a GPU is late: how often. */
-struct often {
-    uint32_t late, turns;
-    uint32_t seats; /* of all its positions */
+/* What was compared of a GPU, and how much later than usual it was in all of that. */
+struct compared {
+    uint32_t turns, seats;
+    double excess_ns;
 };
 
-/* Of each GPU, where it is late most, over all positions with evidence; and how often it is late
- * there. */
-static void collect(const struct muster_graph *graph, struct muster_suspect *of_gpu,
-                    struct often *often)
+static void count_compared(const struct muster_graph *graph, struct compared *compared)
+{
+    for (size_t s = 0; s < graph->seats; s++) {
+        compared[graph->seat[s].gpu].turns += graph->seat[s].turns;
+        compared[graph->seat[s].gpu].seats += graph->seat[s].windows > 0;
+        compared[graph->seat[s].gpu].excess_ns += graph->seat[s].excess_ns;
+    }
+}
+
+/* Of each GPU, where it is late most, over all positions with evidence. */
+static void collect(const struct muster_graph *graph, struct muster_suspect *of_gpu)
 {
     for (size_t g = 0; g < graph->view->gpus; g++)
         of_gpu[g] = (struct muster_suspect){.gpu = (uint32_t)g, .seat = MUSTER_NO_UNIT};
@@ -44,27 +51,20 @@ static void collect(const struct muster_graph *graph, struct muster_suspect *of_
             own->seat == MUSTER_NO_UNIT || seat->excess_ns > graph->seat[own->seat].excess_ns;
         own->seat = most ? s : own->seat;
         own->excess_ns += seat->excess_ns;
-        often[seat->gpu].late += seat->late;
-        often[seat->gpu].turns += seat->turns;
     }
 }
 
 /* The same of those that are no suspects and lean to it: by the mean of a GPU's e-values, which is
  * one. */
-static void collect_leaning(const struct muster_graph *graph, struct muster_suspect *of_gpu,
-                            struct often *often)
+static void collect_leaning(const struct muster_graph *graph, const struct compared *compared,
+                            struct muster_suspect *of_gpu)
 {
-    for (size_t s = 0; s < graph->seats; s++)
-        often[graph->seat[s].gpu].seats += graph->seat[s].windows > 0;
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
-        struct often *own = &often[seat->gpu];
-        if (of_gpu[seat->gpu].seat != MUSTER_NO_UNIT || !seat->late ||
-            seat->log_e < log(LEANS * own->seats))
-            continue;
-        of_gpu[seat->gpu].excess_ns += seat->excess_ns;
-        own->late += seat->late;
-        own->turns += seat->turns;
+        struct muster_suspect *own = &of_gpu[seat->gpu];
+        bool leans = own->seat == MUSTER_NO_UNIT && seat->late &&
+                     seat->log_e >= log(LEANS * compared[seat->gpu].seats);
+        own->excess_ns += leans ? seat->excess_ns : 0;
     }
 }
 
@@ -73,16 +73,17 @@ struct host {
     uint32_t ranks, late, first;
     uint32_t seat; /* of a suspect; MUSTER_NO_UNIT: none is */
     double least_ns, most_ns, sum_ns;
-    double least_mean_ns, most_mean_ns; /* of a turn */
+    double least_mean_ns, most_mean_ns; /* of a turn that was compared */
 };
 
 static void add_to_hosts(const struct muster_view *view, const struct muster_suspect *of_gpu,
-                         const struct often *often, const uint32_t *host_of, struct host *host)
+                         const struct compared *compared, const uint32_t *host_of,
+                         struct host *host)
 {
     for (uint32_t g = 0; g < view->gpus; g++) {
         struct host *own = &host[host_of[g]];
         double ns = of_gpu[g].excess_ns;
-        double mean_ns = often[g].turns ? ns / often[g].turns : 0;
+        double mean_ns = compared[g].turns ? compared[g].excess_ns / compared[g].turns : 0;
         if (own->ranks++ == 0)
             *own = (struct host){.ranks = 1,
                                  .first = g,
@@ -99,7 +100,7 @@ static void add_to_hosts(const struct muster_view *view, const struct muster_sus
     }
 }
 
-/* By about as much; or, as ranks are not timed alike, in each turn. */
+/* By about as much; or, as ranks are not timed alike, of each turn. */
 static bool is_late_alike(const struct host *host)
 {
     return host->least_ns >= ALIKE * host->most_ns ||
@@ -109,9 +110,10 @@ static bool is_late_alike(const struct host *host)
 /* Where all ranks of a host are late alike, and one at least is a suspect, and there are other
  * hosts, the host is. `host`: zeroed, room for as many as GPUs. */
 static void join_hosts(const struct muster_view *view, const uint32_t *host_of,
-                       const struct often *often, struct host *host, struct muster_suspect *of_gpu)
+                       const struct compared *compared, struct host *host,
+                       struct muster_suspect *of_gpu)
 {
-    add_to_hosts(view, of_gpu, often, host_of, host);
+    add_to_hosts(view, of_gpu, compared, host_of, host);
     for (uint32_t g = 0; g < view->gpus; g++) {
         const struct host *own = &host[host_of[g]];
         if (own->ranks < 2 || own->late < own->ranks || own->ranks == view->gpus ||
@@ -276,11 +278,12 @@ static void choose(const struct muster_graph *graph, struct muster_suspects *sus
     struct muster_arena scratch = {0};
     struct muster_suspect *of_gpu = muster_arena_array(&scratch, view->gpus + 1, sizeof *of_gpu);
     struct host *host = muster_arena_array(&scratch, view->gpus + 1, sizeof *host);
-    struct often *often = muster_arena_array(&scratch, view->gpus + 1, sizeof *often);
+    struct compared *compared = muster_arena_array(&scratch, view->gpus + 1, sizeof *compared);
     if (!scratch.failed) {
-        collect(graph, of_gpu, often);
-        collect_leaning(graph, of_gpu, often);
-        join_hosts(view, graph->host, often, host, of_gpu);
+        count_compared(graph, compared);
+        collect(graph, of_gpu);
+        collect_leaning(graph, compared, of_gpu);
+        join_hosts(view, graph->host, compared, host, of_gpu);
         if (view->gpus)
             qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
     }
