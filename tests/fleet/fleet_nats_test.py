@@ -374,7 +374,7 @@ class Fleet(unittest.TestCase):
             at.agent("nodeB", url=relay.url)
             at.worker("worker")
             at.play("late-gpu", "muster-16", 240)
-            at.until_log("worker", "muster-16.*: host nodeB tells in wire version 1, this muster reads 3: update muster "
+            at.until_log("worker", "muster-16.*: host nodeB tells in wire version 1, this muster reads 4: update muster "
                                    "on that host")
             at.until(lambda: (n := re.search(r"messages_refused_total{.*} (\d+)", at.page("worker"))) and
                      int(n[1]) > 40, "it goes on telling")
@@ -404,7 +404,7 @@ class Fleet(unittest.TestCase):
                     said += line.recv(4096)
             later = at.worker("two")
             self.assertEqual(later.wait(60), 2)
-            self.assertIn("the fleet there speaks version 1, this muster 3: update all workers and agents", at.log("two"))
+            self.assertIn("the fleet there speaks version 1, this muster 4: update all workers and agents", at.log("two"))
             self.assertEqual(at.log("two").count("taken"), 0)
             self.assertIn("4 of 4 ranks", at.diagnose("muster-17").stdout)
             self.assertEqual(at.told("one"), [("late_rank", "2")])
