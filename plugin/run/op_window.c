@@ -78,9 +78,18 @@ static bool take_untimed(struct muster_window *window, const struct muster_op *o
     return keep(window, op);
 }
 
-static bool take(struct muster_window *window, const struct muster_op *op)
+/* It is no short gap any more. */
+static bool begin_long_gap(struct muster_window *window)
 {
     bool whole = true;
+    for (unsigned i = 0; i < MUSTER_WINDOW_GAP; i++)
+        whole = take_untimed(window, &window->between[i]) && whole;
+    window->gap = MUSTER_WINDOW_GAP + 1;
+    return whole;
+}
+
+static bool take(struct muster_window *window, const struct muster_op *op)
+{
     if (muster_source_is_gpu(op->source)) {
         window->timed++;
         return (window->gap == 0 || end_gap(window)) && keep(window, op);
@@ -89,9 +98,7 @@ static bool take(struct muster_window *window, const struct muster_op *op)
         window->between[window->gap++] = *op;
         return true;
     }
-    for (unsigned i = 0; i < MUSTER_WINDOW_GAP && window->gap == MUSTER_WINDOW_GAP; i++)
-        whole = take_untimed(window, &window->between[i]) && whole;
-    window->gap = MUSTER_WINDOW_GAP + 1;
+    bool whole = window->gap > MUSTER_WINDOW_GAP || begin_long_gap(window);
     return take_untimed(window, op) && whole;
 }
 

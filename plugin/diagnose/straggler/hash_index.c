@@ -24,15 +24,22 @@ static bool grow(struct muster_places *places)
     return true;
 }
 
+/* Where the key stands, or would. Of a table with slots. */
+static size_t slot_of(const struct muster_places *places, uint64_t key)
+{
+    size_t at = key & (places->slots - 1);
+    while (places->value[at] && places->key[at] != key)
+        at = (at + 1) & (places->slots - 1);
+    return at;
+}
+
 uint32_t *muster_places_at(struct muster_places *places, uint64_t key)
 {
     if (2 * places->used >= places->slots && !grow(places)) {
         places->none = 0;
         return &places->none;
     }
-    size_t at = key & (places->slots - 1);
-    while (places->value[at] && places->key[at] != key)
-        at = (at + 1) & (places->slots - 1);
+    size_t at = slot_of(places, key);
     places->used += places->value[at] == 0;
     places->key[at] = key;
     return &places->value[at];
@@ -40,10 +47,7 @@ uint32_t *muster_places_at(struct muster_places *places, uint64_t key)
 
 uint32_t muster_places_find(const struct muster_places *places, uint64_t key)
 {
-    size_t at = key & (places->slots - 1);
-    while (places->slots && places->value[at] && places->key[at] != key)
-        at = (at + 1) & (places->slots - 1);
-    return places->slots ? places->value[at] : 0;
+    return places->slots ? places->value[slot_of(places, key)] : 0;
 }
 
 void muster_places_clear(struct muster_places *places)

@@ -383,13 +383,20 @@ static inline uint32_t muster_unit_last(const struct muster_graph *graph,
     return unit->last ? (uint32_t)(unit - graph->unit - unit->last) : MUSTER_NO_UNIT;
 }
 
+/* Whether it is known how long its call had been queued when it began. */
+static inline bool muster_unit_knows_queued(const struct muster_graph *graph,
+                                            const struct muster_unit *unit)
+{
+    return graph->view->gpu[muster_unit_gpu(graph, unit)].host_times &&
+           muster_unit_queued(graph, unit) != MUSTER_QUEUED_UNKNOWN;
+}
+
 /* Whether its GPU began as soon as it was called: it waited for its host. */
 static inline bool muster_unit_waited_for_call(const struct muster_graph *graph,
                                                const struct muster_unit *unit)
 {
-    uint16_t queued = muster_unit_queued(graph, unit);
-    return graph->view->gpu[muster_unit_gpu(graph, unit)].host_times &&
-           queued != MUSTER_QUEUED_UNKNOWN && queued <= MUSTER_QUEUED_AT_ONCE;
+    return muster_unit_knows_queued(graph, unit) &&
+           muster_unit_queued(graph, unit) <= MUSTER_QUEUED_AT_ONCE;
 }
 
 /* The unit that an edge comes from; MUSTER_NO_UNIT: none. Units of a GPU stand in the order of its
@@ -441,10 +448,8 @@ static inline int64_t muster_unit_host(const struct muster_graph *graph,
 {
     uint16_t queued = muster_unit_queued(graph, unit);
     int64_t own_ns = muster_unit_own_ns(graph, unit);
-    if (queued == MUSTER_QUEUED_UNKNOWN ||
-        !graph->view->gpu[muster_unit_gpu(graph, unit)].host_times || own_ns == MUSTER_NO_OWN) {
+    if (!muster_unit_knows_queued(graph, unit) || own_ns == MUSTER_NO_OWN)
         return MUSTER_NO_OWN;
-    }
     int64_t queued_ns = unit->edge == MUSTER_EDGE_CALL ? 0 : (int64_t)(queued * MUSTER_QUEUED_NS);
     return own_ns > queued_ns ? own_ns - queued_ns : 0;
 }

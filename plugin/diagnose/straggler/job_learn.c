@@ -136,7 +136,7 @@ static void note_change(const struct muster_graph *graph, const struct muster_un
     struct muster_seat *seat = &graph->seat[unit->seat];
     struct muster_position *position = &graph->position[seat->position];
     uint16_t queued = muster_unit_queued(graph, unit);
-    bool known = graph->view->gpu[seat->gpu].host_times && queued != MUSTER_QUEUED_UNKNOWN;
+    bool known = muster_unit_knows_queued(graph, unit);
     uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
     uint32_t before = unit->own;
     position->host_known += known;

@@ -203,9 +203,9 @@ static uint32_t find_mark(struct muster_positions *positions, const struct muste
             return mark - 1;
     }
     if (own != NO_HASH) {
-        struct muster_mark_met *met =
-            muster_arena_add(positions->memory, &positions->mark, &positions->marks, sizeof *met);
-        *met = (struct muster_mark_met){hashes->hash[own], hashes->count[own], positions->calls};
+        const struct muster_mark_met met = {hashes->hash[own], hashes->count[own],
+                                            positions->calls};
+        note_mark(positions, met);
     }
     return own;
 }

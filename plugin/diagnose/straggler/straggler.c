@@ -31,9 +31,11 @@ struct compared {
 static void count_compared(const struct muster_graph *graph, struct compared *compared)
 {
     for (size_t s = 0; s < graph->seats; s++) {
-        compared[graph->seat[s].gpu].turns += graph->seat[s].turns;
-        compared[graph->seat[s].gpu].seats += graph->seat[s].windows > 0;
-        compared[graph->seat[s].gpu].excess_ns += graph->seat[s].excess_ns;
+        const struct muster_seat *seat = &graph->seat[s];
+        struct compared *own = &compared[seat->gpu];
+        own->turns += seat->turns;
+        own->seats += seat->windows > 0;
+        own->excess_ns += seat->excess_ns;
     }
 }
 

@@ -84,10 +84,8 @@ static size_t join(struct moment *moment, size_t n)
 static bool is_late_call(const struct muster_graph *graph, uint32_t u, int64_t more_ns)
 {
     const struct muster_unit *unit = &graph->unit[u];
-    uint16_t queued = muster_unit_queued(graph, unit);
-    return queued != MUSTER_QUEUED_UNKNOWN &&
-           graph->view->gpu[muster_unit_gpu(graph, unit)].host_times &&
-           2 * (int64_t)(queued * MUSTER_QUEUED_NS) < more_ns;
+    int64_t queued_ns = (int64_t)(muster_unit_queued(graph, unit) * MUSTER_QUEUED_NS);
+    return muster_unit_knows_queued(graph, unit) && 2 * queued_ns < more_ns;
 }
 
 /* Moments of one position, in order. */

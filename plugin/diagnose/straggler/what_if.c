@@ -313,10 +313,8 @@ static struct muster_lanes once_called(const struct muster_graph *graph,
                                        const struct muster_unit *unit, struct muster_lanes call,
                                        struct muster_lanes at)
 {
-    uint16_t queued = muster_unit_queued(graph, unit);
-    bool known = queued != MUSTER_QUEUED_UNKNOWN &&
-                 graph->view->gpu[muster_unit_gpu(graph, unit)].host_times;
-    return known ? sooner(at, plus(call, (int64_t)(queued * MUSTER_QUEUED_NS))) : at;
+    int64_t queued_ns = (int64_t)(muster_unit_queued(graph, unit) * MUSTER_QUEUED_NS);
+    return muster_unit_knows_queued(graph, unit) ? sooner(at, plus(call, queued_ns)) : at;
 }
 
 /* How much sooner it begins; *call: is called. `lanes`: those in which it needs no longer than is

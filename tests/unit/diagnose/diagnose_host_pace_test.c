@@ -9,10 +9,10 @@
 
 enum { RANKS = 4, STEPS = 300, CULPRIT = 2 };
 
-/* The host calls a reduction `first_ns` after a step began, another one `second_ns` after that or
- * up to half as long again, by chance, and reads the result; the culprit's GPU comes `late_ns`
- * later than its call to the first. Returns when it is over. */
-static uint64_t train(struct ranks *ranks, uint64_t first_ns, uint64_t second_ns, uint64_t late_ns)
+/* The host calls a reduction 2 ms after a step began, another one `second_ns` after that or up to
+ * half as long again, by chance, and reads the result; the culprit's GPU comes `late_ns` later than
+ * its call to the first. Returns when it is over. */
+static uint64_t train(struct ranks *ranks, uint64_t second_ns, uint64_t late_ns)
 {
     uint64_t begun_ns = 2000 * MS;
     uint32_t chance = 1;
@@ -21,7 +21,7 @@ static uint64_t train(struct ranks *ranks, uint64_t first_ns, uint64_t second_ns
     for (unsigned s = 0; s < STEPS; s++) {
         uint64_t call_ns[RANKS];
         for (unsigned r = 0; r < RANKS; r++) {
-            call_ns[r] = begun_ns + first_ns + (s * 7 + r * 3) % 5 * 10 * US;
+            call_ns[r] = begun_ns + 2 * MS + (s * 7 + r * 3) % 5 * 10 * US;
             ranks->call_ns[r] = call_ns[r] - 10 * US; /* ranks_do adds these */
             ranks->arrived_ns[r] = call_ns[r] + 20 * US + (r == CULPRIT ? late_ns : 0);
         }
@@ -42,9 +42,9 @@ static uint64_t train(struct ranks *ranks, uint64_t first_ns, uint64_t second_ns
 static double cost_of(uint64_t second_ns, double *lost_s)
 {
     struct ranks ranks;
-    uint64_t without_ns = train(&ranks, 2 * MS, second_ns, 0);
+    uint64_t without_ns = train(&ranks, second_ns, 0);
     ranks_end(&ranks);
-    *lost_s = (double)(train(&ranks, 2 * MS, second_ns, 1500 * US) - without_ns) / 1e9;
+    *lost_s = (double)(train(&ranks, second_ns, 1500 * US) - without_ns) / 1e9;
     struct muster_findings findings = ranks_diagnose(&ranks);
     double cost_s = 0;
     for (size_t i = 0; i < findings.n; i++)
