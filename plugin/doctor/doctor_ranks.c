@@ -83,12 +83,39 @@ static void suspect_one_gpu(const struct muster_doctor *doctor, struct muster_ch
                                "--gpu-bind=none; else unset CUDA_VISIBLE_DEVICES");
 }
 
+/* Lightning starts the ranks of a host itself, unless it takes such a variable for a launcher's:
+ * which one depends on its version. */
+static void suspect_remains(struct muster_check *check)
+{
+    static const char *const of_rank[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
+                                          "PMI_RANK"};
+    static const char *const left[] = {"LOCAL_RANK", "NODE_RANK", "GROUP_RANK"};
+    for (size_t i = 0; i < sizeof of_rank / sizeof *of_rank; i++)
+        if (muster_env(of_rank[i]))
+            return;
+    for (size_t i = 0; i < sizeof left / sizeof *left && !muster_doctor_several_hosts(); i++) {
+        if (number(left[i]) < 0)
+            continue;
+        muster_check_suspect(check,
+                             "%s=%lld is set, but RANK is not: Lightning takes it for a "
+                             "launcher's, and waits for ranks that nobody starts",
+                             left[i], number(left[i]));
+        muster_check_advice(check,
+                            "unset %s, and what else env | grep -E 'RANK|WORLD_SIZE' shows, "
+                            "where the program starts its ranks itself",
+                            left[i]);
+        check->suspect_of = "init_error hang_absent";
+        return;
+    }
+}
+
 void muster_doctor_ranks(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "job.ranks", "F17,F36");
     muster_check_expected(check, "numbers of ranks and hosts that fit each other");
     muster_check_found(check,
                        muster_doctor_world() ? "nothing against them" : "no launcher's numbers");
+    suspect_remains(check);
     suspect_slurm(check);
     suspect_one_gpu(doctor, check);
     evaluate_sizes(check);

@@ -349,6 +349,49 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "start with torchrun, or export them: under srun RANK=$SLURM_PROCID, "
      "LOCAL_RANK=$SLURM_LOCALID, WORLD_SIZE=$SLURM_NTASKS",
      "job.ranks net.master"},
+    {"log.slots", "F36", FAILS, 9, "mpirun was asked for more ranks than it has slots",
+     "slots=8 in the hostfile (-H host1:8,host2:8), as many as GPUs; not --oversubscribe, which "
+     "puts two ranks on one GPU",
+     "job.ranks"},
+    {"log.pmi", "F36", FAILS, 9, "srun and this Open MPI do not speak the same PMI",
+     "srun --mpi=pmix (srun --mpi=list shows which there are), or mpirun inside of the allocation",
+     "job.ranks"},
+    {"log.gres", "F17", FAILS, 9, "Slurm has no GPUs of that name or number on these nodes",
+     "sinfo -o '%N %G' shows what nodes have; --gpus-per-node (or --gres=gpu:N) of that",
+     "gpu.present"},
+    {"log.ssh", "F36", FAILS, 8, "mpirun could not start its daemon on another host",
+     "ssh HOST true has to work without a question from the first host to all (keys, known_hosts), "
+     "and find the same Open MPI there (--prefix); or start by srun",
+     "net.names net.firewall net.interface"},
+    {"log.host_lost", "F10,F20", DIES, 4, "mpirun lost another host while the job ran",
+     "look there: memory (dmesg), a reboot, its link; with several networks name the one between "
+     "the hosts: --mca oob_tcp_if_include and btl_tcp_if_include",
+     "host.oom limit.memory net.interface net.firewall"},
+    {"log.no_program", "F36", FAILS, 8, "the program is not on every host, or not in its PATH",
+     "the same path on all (a shared folder, or the same image); in scripts the full path, and the "
+     "environment activated in the job itself",
+     ""},
+    {"log.closed", "F36", FAILS, 3, "torchrun's rendezvous was closed before this host came",
+     "a fresh --rdzv_id for each run; hosts started together, or --rdzv_conf "
+     "last_call_timeout=600; where the job had run, look for the first error of the host that left",
+     "net.master job.ranks"},
+    {"log.coordinator", "F36,F25", FAILS, 4,
+     "JAX's coordinator was not reached, or one of the processes never came",
+     "jax.distributed.initialize: coordinator_address of process 0 as all hosts see it, its port "
+     "open, num_processes right; else look for the first error of the process that is missing",
+     "net.names net.firewall net.mesh job.ranks net.interface"},
+    {"log.ray_gpus", "F17,F36", FAILS, 7, "Ray has fewer GPUs than the ranks need",
+     "ray status shows which hosts joined: start Ray on all of them first and let the program find "
+     "that cluster (address auto); else fewer ranks, or GPUs that nothing else reserved",
+     "gpu.present gpu.in_use"},
+    {"log.own_all_reduce", "F43,F46", FAILS, 7,
+     "the program's own all-reduce failed, not NCCL's: it maps GPUs into each other",
+     "--disable-custom-all-reduce goes by NCCL; with it, NCCL_P2P_DISABLE=1 shows whether P2P "
+     "itself is broken",
+     "gpu.p2p_status gpu.peers gpu.acs gpu.iommu gpu.virtual env.unsafe host.container"},
+    {"log.shm_small", "F27", FAILS, 4, "/dev/shm is too small for Ray, and mostly for NCCL",
+     "docker: --ipc=host or --shm-size=16g; Kubernetes: an emptyDir of medium Memory at /dev/shm",
+     "limit.shm"},
     {"log.no_nccl", "F35", FAILS, 9, "this PyTorch was built without NCCL",
      "install the CUDA build (torch.version.cuda, torch.distributed.is_nccl_available()); on "
      "Windows and macOS use backend gloo",

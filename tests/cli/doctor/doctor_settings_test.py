@@ -34,6 +34,14 @@ class Settings(Case):
         self.expect_suspect("job.ranks", "init_error", "--gpus-per-task", SLURM_GPUS_PER_TASK="1",
                             SLURM_NTASKS_PER_NODE="4", SLURM_LOCALID="2")
 
+    def test_a_variable_that_a_launcher_left(self):
+        for left in ({"NODE_RANK": "0"}, {"LOCAL_RANK": "0"}):
+            for symptom in ("init_error", "hang_absent"):
+                self.expect_suspect("job.ranks", symptom, "ranks that nobody starts", **left)
+            self.assertEqual(self.suspect("job.ranks", "slow_transfer", **left)["status"], "ok")
+            for launched in ({"RANK": "0", "WORLD_SIZE": "1"}, {"SLURM_PROCID": "0"}, {"OMPI_COMM_WORLD_RANK": "0"}):
+                self.assertEqual(self.suspect("job.ranks", "init_error", **left, **launched)["status"], "ok", launched)
+
     def two_interfaces(self, other):
         self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n  eth1: 1 2 3\n")
         self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n" + "".join(

@@ -168,6 +168,16 @@ static const struct {
     {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer "
      "[10.1.0.1]:12345",
      "log.peer_gone"},
+    {"slurmstepd: error: execve(): python: No such file or directory", "log.no_program"},
+    {"torch.distributed.elastic.rendezvous.api.RendezvousClosedError", "log.closed"},
+    {"jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: "
+     "PjRT_Client_Connect::0.",
+     "log.coordinator"},
+    {"ValueError: The number of required GPUs exceeds the total number of available GPUs in the "
+     "placement group.",
+     "log.ray_gpus"},
+    {"Failed: Cuda error csrc/custom_all_reduce.cuh:346 'invalid argument'", "log.own_all_reduce"},
+    {"ORTE has lost communication with a remote daemon.", "log.host_lost"},
     {"select.c:514  UCX  ERROR   no active messages transport to <no debug data>: posix/memory",
      "log.ucx"},
 };
