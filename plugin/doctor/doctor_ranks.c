@@ -105,6 +105,7 @@ static void suspect_remains(struct muster_check *check)
                             "where the program starts its ranks itself",
                             left[i]);
         check->suspect_of = "init_error hang_absent";
+        check->suspect_weight = 6; /* before bugs of NCCL that few jobs meet */
         return;
     }
 }

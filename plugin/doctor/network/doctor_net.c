@@ -181,6 +181,44 @@ static void suspect_further(struct muster_check *check, const struct muster_inte
     muster_check_advice(check, "name the interface that other hosts reach in NCCL_SOCKET_IFNAME");
 }
 
+/* Of one family. */
+static bool of_one_network(const struct muster_interface *a, const struct muster_interface *b)
+{
+    const uint8_t *x = (const uint8_t *)&a->address, *y = (const uint8_t *)&b->address;
+    unsigned bits = a->prefix < b->prefix ? a->prefix : b->prefix;
+    if (memcmp(x, y, bits / 8) != 0)
+        return false;
+    unsigned rest = bits % 8;
+    return rest == 0 || (x[bits / 8] ^ y[bits / 8]) >> (8 - rest) == 0;
+}
+
+/* Nobody named one: the first by name may be there for something else. */
+static void suspect_another_network(const struct muster_doctor *doctor, struct muster_check *check,
+                                    const struct muster_interfaces *interfaces,
+                                    const struct muster_choice *choice)
+{
+    const struct muster_interface *first = &interfaces->at[choice->at[0]];
+    if (check->suspect[0] || check->status != MUSTER_CHECK_OK || !muster_doctor_several_hosts() ||
+        muster_env("NCCL_SOCKET_IFNAME") || muster_doctor_uses_rdma(doctor))
+        return;
+    for (int i = 1; i < choice->n; i++) {
+        const struct muster_interface *at = &interfaces->at[choice->at[i]];
+        if (at->is_virtual || at->family != first->family || of_one_network(first, at))
+            continue;
+        muster_check_suspect(check,
+                             "hosts meet at %s, the first by name, and %s is in another network: "
+                             "one of them may not lead to the other hosts",
+                             first->name, at->name);
+        muster_check_advice(check,
+                            "NCCL_SOCKET_IFNAME=%s, or %s, whichever all hosts reach; "
+                            "`muster doctor --hosts` tries both",
+                            at->name, first->name);
+        check->suspect_of = "init_error hang_stuck";
+        check->suspect_weight = 5; /* before bugs of NCCL that few jobs meet */
+        return;
+    }
+}
+
 /* 10^6 bits a second, as its driver reports; 0: unknown, or down. */
 static long long speed_of(const struct muster_doctor *doctor, const char *name)
 {
@@ -261,6 +299,7 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
                         muster_doctor_several_hosts());
         evaluate_bridge(doctor, check, &interfaces->at[choice.at[0]]);
         evaluate_speed(doctor, check, interfaces, choice.at[0]);
+        suspect_another_network(doctor, check, interfaces, &choice);
     }
     for (int i = 0; i < interfaces->n; i++)
         if (!(interfaces->at[i].flags & IFF_RUNNING)) {

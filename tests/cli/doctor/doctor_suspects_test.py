@@ -108,6 +108,22 @@ class Suspects(GpuCase):
                 self.put(f"sys/devices/virtual/net/{name}/mtu", "1450\n")
             self.assertEqual(self.causes(*symptom, **SEVERAL), causes, name)
 
+    def test_interfaces_of_two_networks(self):
+        symptom = ("--passive", "--only", "net.interface", "--symptom", "init_error")
+        for second, causes in (("10.1.0.9", []), ("172.30.12.7", ["net.interface"])):
+            net = "1EAC" if second.startswith("172") else "010A"
+            self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n  rsip: 1 2 3\n")
+            self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n" + "".join(
+                f"{name}\t0000{at}\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n"
+                for name, at in (("eth0", "010A"), ("rsip", net))))
+            self.put("proc/net/fib_trie", "Local:\n           |-- 127.0.0.1\n              /32 host LOCAL\n"
+                     f"           |-- 10.1.0.2\n              /32 host LOCAL\n"
+                     f"           |-- {second}\n              /32 host LOCAL\n")
+            self.assertEqual(self.causes(*symptom, **SEVERAL), causes, second)
+        self.assertIn("NCCL_SOCKET_IFNAME=rsip, or eth0", self.doctor(*symptom, **SEVERAL)["net.interface"]["advice"])
+        self.assertEqual(self.causes(*symptom), [])  # of one host
+        self.assertEqual(self.causes(*symptom, **SEVERAL, NCCL_SOCKET_IFNAME="eth0"), [])
+
     def test_a_port_that_the_kernel_gives_away(self):
         self.put("proc/sys/net/ipv4/ip_local_port_range", "32768 60999\n")
         symptom = ("--passive", "--only", "net.ports", "--symptom", "init_error")
