@@ -349,6 +349,11 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "start with torchrun, or export them: under srun RANK=$SLURM_PROCID, "
      "LOCAL_RANK=$SLURM_LOCALID, WORLD_SIZE=$SLURM_NTASKS",
      "job.ranks net.master"},
+    {"log.first_collective", "F17,F36", FAILS, 2,
+     "DDP's first collective failed: NCCL did not start",
+     "NCCL_DEBUG=WARN prints why; else let each rank call torch.cuda.set_device(local_rank) before "
+     "init_process_group, as two ranks on one GPU fail so",
+     "gpu.shared job.ranks"},
     {"log.slots", "F36", FAILS, 9, "mpirun was asked for more ranks than it has slots",
      "slots=8 in the hostfile (-H host1:8,host2:8), as many as GPUs; not --oversubscribe, which "
      "puts two ranks on one GPU",

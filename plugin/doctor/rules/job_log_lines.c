@@ -300,6 +300,8 @@ const struct muster_job_log_line muster_job_log_lines[] = {
     {"watchdog got stuck for", "log.watchdog", "PyTorch"},
     {"environment variable*expected, but not set", "log.launch_variables", "PyTorch"},
     {"Default process group has not been initialized", "log.launch_variables", "PyTorch"},
+    {"_verify_model_across_ranks", "log.first_collective", "PyTorch"},
+    {"_verify_param_shape_across_processes", "log.first_collective", "PyTorch"},
     {"There are not enough slots available in the system", "log.slots", "Open MPI"},
     {"All nodes which are allocated for this job are already filled", "log.slots", "Open MPI"},
     {"OMPI was not built with SLURM's PMI", "log.pmi", "Open MPI"},
