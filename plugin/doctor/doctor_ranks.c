@@ -90,10 +90,12 @@ static void suspect_remains(struct muster_check *check)
     static const char *const of_rank[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
                                           "PMI_RANK"};
     static const char *const left[] = {"LOCAL_RANK", "NODE_RANK", "GROUP_RANK"};
+    if (muster_doctor_several_hosts())
+        return;
     for (size_t i = 0; i < sizeof of_rank / sizeof *of_rank; i++)
         if (muster_env(of_rank[i]))
             return;
-    for (size_t i = 0; i < sizeof left / sizeof *left && !muster_doctor_several_hosts(); i++) {
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         if (number(left[i]) < 0)
             continue;
         muster_check_suspect(check,

@@ -181,15 +181,10 @@ static void suspect_further(struct muster_check *check, const struct muster_inte
     muster_check_advice(check, "name the interface that other hosts reach in NCCL_SOCKET_IFNAME");
 }
 
-/* Of one family. */
-static bool of_one_network(const struct muster_interface *a, const struct muster_interface *b)
+/* Whether one of them lies in the other's network: their masks may differ. */
+static bool share_network(const struct muster_interface *a, const struct muster_interface *b)
 {
-    const uint8_t *x = (const uint8_t *)&a->address, *y = (const uint8_t *)&b->address;
-    unsigned bits = a->prefix < b->prefix ? a->prefix : b->prefix;
-    if (memcmp(x, y, bits / 8) != 0)
-        return false;
-    unsigned rest = bits % 8;
-    return rest == 0 || (x[bits / 8] ^ y[bits / 8]) >> (8 - rest) == 0;
+    return muster_interfaces_same_subnet(a, b) || muster_interfaces_same_subnet(b, a);
 }
 
 /* Nobody named one: the first by name may be there for something else. */
@@ -203,7 +198,7 @@ static void suspect_another_network(const struct muster_doctor *doctor, struct m
         return;
     for (int i = 1; i < choice->n; i++) {
         const struct muster_interface *at = &interfaces->at[choice->at[i]];
-        if (at->is_virtual || at->family != first->family || of_one_network(first, at))
+        if (at->is_virtual || at->family != first->family || share_network(first, at))
             continue;
         muster_check_suspect(check,
                              "hosts meet at %s, the first by name, and %s is in another network: "

@@ -93,32 +93,29 @@ class Suspects(GpuCase):
         self.assertIn("outside of the loader's path", check["evidence"][-1])
         self.assertIn(f"LD_LIBRARY_PATH={self.root}/opt/amazon/ofi-nccl/lib", check["advice"])
 
+    def second_interface(self, name, address, network, mask):
+        """Beside eth0 of 10.1.0.2/16; network and mask as /proc/net/route has them."""
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n"
+                 f"{name}: 1 2 3\n")
+        self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
+                 "eth0\t0000010A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n"
+                 f"{name}\t{network}\t00000000\t0001\t0\t0\t1\t{mask}\t0\t0\t0\n")
+        self.put("proc/net/fib_trie", "Local:\n           |-- 127.0.0.1\n              /32 host LOCAL\n"
+                 "           |-- 10.1.0.2\n              /32 host LOCAL\n"
+                 f"           |-- {address}\n              /32 host LOCAL\n")
+
     def test_an_overlay_is_no_way_to_other_hosts(self):
         symptom = ("--passive", "--only", "net.interface", "--symptom", "hang_stuck")
         for name, causes in (("flannel.1", ["net.interface"]), ("eth0.100", []), ("br-4f1c1e2b7a9d", ["net.interface"])):
-            self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n"
-                     f"{name}: 1 2 3\n")
-            self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
-                     "eth0\t0000010A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n"
-                     f"{name}\t0004F40A\t00000000\t0001\t0\t0\t1\t00FFFFFF\t0\t0\t0\n")
-            self.put("proc/net/fib_trie", "Local:\n           |-- 127.0.0.1\n              /32 host LOCAL\n"
-                     "           |-- 10.1.0.2\n              /32 host LOCAL\n"
-                     "           |-- 10.244.4.1\n              /32 host LOCAL\n")
+            self.second_interface(name, "10.244.4.1", "0004F40A", "00FFFFFF")
             if not name.startswith("br-"):  # docker's name says it
                 self.put(f"sys/devices/virtual/net/{name}/mtu", "1450\n")
             self.assertEqual(self.causes(*symptom, **SEVERAL), causes, name)
 
     def test_interfaces_of_two_networks(self):
         symptom = ("--passive", "--only", "net.interface", "--symptom", "init_error")
-        for second, causes in (("10.1.0.9", []), ("172.30.12.7", ["net.interface"])):
-            net = "1EAC" if second.startswith("172") else "010A"
-            self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n  rsip: 1 2 3\n")
-            self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n" + "".join(
-                f"{name}\t0000{at}\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n"
-                for name, at in (("eth0", "010A"), ("rsip", net))))
-            self.put("proc/net/fib_trie", "Local:\n           |-- 127.0.0.1\n              /32 host LOCAL\n"
-                     f"           |-- 10.1.0.2\n              /32 host LOCAL\n"
-                     f"           |-- {second}\n              /32 host LOCAL\n")
+        for second, network, causes in (("10.1.0.9", "0000010A", []), ("172.30.12.7", "00001EAC", ["net.interface"])):
+            self.second_interface("rsip", second, network, "0000FFFF")
             self.assertEqual(self.causes(*symptom, **SEVERAL), causes, second)
         self.assertIn("NCCL_SOCKET_IFNAME=rsip, or eth0", self.doctor(*symptom, **SEVERAL)["net.interface"]["advice"])
         self.assertEqual(self.causes(*symptom), [])  # of one host
