@@ -137,6 +137,44 @@ static void two_that_hide_each_other_are_both_charged(void **state)
     job_free(&job);
 }
 
+/* Launches of sends on each of four hosts, and those that took longer than they do by themselves.
+ */
+struct by_host {
+    unsigned launches[4], slow[4];
+};
+
+static void note_by_host(void *arg, const struct launch *launch)
+{
+    struct by_host *seen = arg;
+    if (launch->action->kind == ACT_LEGS) {
+        seen->launches[job_host(launch->rank)]++;
+        seen->slow[job_host(launch->rank)] += launch->transfer_ns > 2 * launch->action->ns;
+    }
+}
+
+static void a_slow_link_slows_what_is_sent_over_it(void **state)
+{
+    (void)state;
+    struct job job;
+    struct by_host seen = {{0}, {0}};
+    uint64_t seed = 0;
+    do {
+        job_draw(++seed, CASE_CLEAN, FAMILY_PIPELINE, 32, &job);
+        if (job.stages != 4)
+            job_free(&job);
+    } while (job.stages != 4);
+    job.noise = (struct job_noise){0};
+    job.fault[job.faults++] =
+        (struct fault){.how = HOW_LINK, .first = 1, .to = 2, .factor = 4, .until = STEPS};
+    simulate(&job, 1, STEPS, note_by_host, &seen);
+    for (unsigned host = 0; host < 4; host++) {
+        assert_true(seen.launches[host] > 0);
+        assert_true(seen.slow[host] < seen.launches[host]); /* what goes back is as quick */
+        assert_true((seen.slow[host] > 0) == (host == 1 || host == 2));
+    }
+    job_free(&job);
+}
+
 static void who_is_not_recorded_is_not_due(void **state)
 {
     (void)state;
@@ -221,6 +259,7 @@ int main(void)
         cmocka_unit_test(a_delay_of_each_step_costs_each_step),
         cmocka_unit_test(a_host_ahead_of_its_gpu_may_be_late),
         cmocka_unit_test(two_that_hide_each_other_are_both_charged),
+        cmocka_unit_test(a_slow_link_slows_what_is_sent_over_it),
         cmocka_unit_test(who_is_not_recorded_is_not_due),
         cmocka_unit_test(nobody_leaves_a_collective_before_the_last_has_come),
         cmocka_unit_test(blocks_of_a_level_are_among_those_of_the_level_below),

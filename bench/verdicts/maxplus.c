@@ -164,15 +164,37 @@ bool simulate_is_slow(const struct job *job, const struct fault *fault, enum job
     return from && to;
 }
 
-static double transfer_ns(const struct run *run, const struct action *action, unsigned first,
+/* Whether the launch sends to a rank on the host that the link goes to, or receives from there. */
+static bool has_slow_leg(const struct job *job, const struct fault *fault,
+                         const struct action *action, unsigned rank)
+{
+    const struct action_leg *leg = &job->program[job_stage(job, rank)].leg[action->leg];
+    unsigned first = job_first(job, action->group, rank);
+    for (unsigned i = 0; i < action->legs; i++) {
+        unsigned own = job_host(rank);
+        unsigned peer = job_host(job_member(job, action->group, first, leg[i].peer));
+        if ((leg[i].send ? own : peer) == fault->first && (leg[i].send ? peer : own) == fault->to)
+            return true;
+    }
+    return false;
+}
+
+bool simulate_slows(const struct job *job, const struct fault *fault, const struct action *action,
+                    unsigned rank)
+{
+    if (action->kind == ACT_LEGS)
+        return fault->how == HOW_LINK && has_slow_leg(job, fault, action, rank);
+    return simulate_is_slow(job, fault, action->group, job_first(job, action->group, rank));
+}
+
+static double transfer_ns(const struct run *run, const struct action *action, unsigned rank,
                           unsigned number)
 {
-    uint64_t who = (uint64_t)action->group << 16 | first;
+    uint64_t who = (uint64_t)action->group << 16 | rank;
     uint64_t bits = draw(run, DRAW_LINK, who, number);
     double ns = action->ns * fmax(0.7, 1 + run->job->noise.link * fabs(chance_bell(bits)));
     for (unsigned f = 0; f < run->job->faults; f++)
-        if (run->faults >> f & 1 &&
-            simulate_is_slow(run->job, &run->job->fault[f], action->group, first))
+        if (run->faults >> f & 1 && simulate_slows(run->job, &run->job->fault[f], action, rank))
             ns *= run->job->fault[f].factor;
     return ns;
 }

@@ -28,5 +28,8 @@ double simulate(const struct job *job, unsigned faults, unsigned steps, launch_s
 /* Whether transfers of the communicator go over the link that the fault slows. */
 bool simulate_is_slow(const struct job *job, const struct fault *fault, enum job_group group,
                       unsigned first);
+/* Whether that of the rank's launch does: of sends, whether one of them does. */
+bool simulate_slows(const struct job *job, const struct fault *fault, const struct action *action,
+                    unsigned rank);
 
 #endif

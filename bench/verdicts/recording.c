@@ -153,8 +153,10 @@ static void count_hits(struct writer *writer, const struct launch *launch, unsig
         const struct fault *fault = &job->fault[f];
         bool own = launch->rank >= fault->first && launch->rank < fault->first + fault->ranks;
         bool now = launch->step >= fault->from && launch->step < fault->until;
-        bool link =
-            launch->rank == first && simulate_is_slow(job, fault, launch->action->group, first);
+        /* Once a transfer: of sends, of who sends. */
+        bool sends = launch->action->kind == ACT_LEGS;
+        bool link = (sends ? job_host(launch->rank) == fault->first : launch->rank == first) &&
+                    simulate_slows(job, fault, launch->action, launch->rank);
         writer->recorded->hits[f] += now && ((own && launch->late_ns >= HIT_NS) || link);
     }
 }
