@@ -10,6 +10,7 @@
 #include "diagnose/straggler/run_cost.h"
 #include "diagnose/straggler/straggler_alike.h"
 #include "diagnose/straggler/straggler_describe.h"
+#include "diagnose/straggler/straggler_links.h"
 #include "diagnose/straggler/what_if.h"
 
 /* ---- from evidence to culprits: whose lateness cost the job time ---- */
@@ -361,6 +362,8 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
         find_suspects(&graph, span, &suspects);
     if (!memory.failed)
         muster_straggler_describe(&graph, &suspects, span, findings);
+    if (!memory.failed)
+        muster_straggler_links(&graph, &suspects, span, findings);
     if (!memory.failed)
         muster_late_calls_find(view, &memory, findings);
     if (!memory.failed && !suspects.n)

@@ -1,0 +1,421 @@
+#include "diagnose/straggler/straggler_links.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/nccl_types.h"
+#include "base/text.h"
+#include "diagnose/confidence.h"
+
+#define LONGER 2.5   /* than over the other links */
+#define SPREAD 1.5   /* of those, the longest to the shortest */
+#define WORTH  0.005 /* of the time, as of a late rank: computing may hide the rest */
+enum {
+    OTHERS_LEAST = 3,
+    SENT_LEAST = 20, /* over each link, in their own time */
+    IN_TEN = 10,     /* of so many one may be shorter */
+};
+
+/* A send, or several of one launch, with nobody to wait for. Those of one kind are as many bytes,
+ * in communicators that are used alike. */
+struct sent {
+    uint64_t kind, ns;
+    uint32_t from, to; /* hosts */
+    uint32_t unit;     /* the sender's */
+    uint32_t receiver; /* unit */
+};
+
+/* All of one kind from one host to another. */
+struct way {
+    uint32_t from, to;
+    uint64_t floor_ns; /* nine in ten take longer */
+    size_t n;
+    uint32_t unit, receiver; /* of the lowest rank that sends */
+};
+
+struct ways {
+    struct way *at;
+    size_t n;
+};
+
+/* The ways that stand out, and what the others take. */
+struct slow {
+    uint64_t kind;
+    const struct way *way; /* the slowest */
+    size_t ways, others;
+    uint32_t host;   /* that all of them begin or end at */
+    bool many, both; /* ways to several hosts; there and back */
+    uint64_t usual_ns;
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t length_of(const struct muster_graph *graph, uint32_t u)
+{
+    return (uint64_t)muster_unit_length_ns(graph, &graph->unit[u]);
+}
+
+static uint32_t host_of(const struct muster_graph *graph, uint32_t u)
+{
+    return graph->host[muster_unit_gpu(graph, &graph->unit[u])];
+}
+
+static int32_t rank_of(const struct muster_graph *graph, uint32_t u)
+{
+    return graph->view->gpu[muster_unit_gpu(graph, &graph->unit[u])].rank;
+}
+
+static uint64_t kind_of(const struct muster_graph *graph, uint32_t u)
+{
+    const struct muster_view_op *op = muster_op_of(graph, &graph->unit[u]);
+    uint64_t bytes = op->count * muster_dtype_bytes(graph->view->class[op->class].dtype);
+    return muster_hash_number(graph->role[graph->view->member[op->member].comm], bytes);
+}
+
+/* Between two hosts, and scored on both. Where sends are over once they are buffered, nothing is
+ * known of the way. */
+static bool crosses(const struct muster_graph *graph, uint32_t u, uint32_t partner)
+{
+    const struct muster_unit *unit = &graph->unit[u], *other = &graph->unit[partner];
+    return unit->scored && other->scored && !graph->turn[unit->turn].sent &&
+           !graph->turn[other->turn].sent && host_of(graph, u) != host_of(graph, partner);
+}
+
+/* Who came last waited for nobody: of all that wait for each other it took the shortest. */
+static bool in_its_own_time(const struct muster_graph *graph, uint32_t u, uint32_t partner,
+                            uint64_t ns)
+{
+    uint64_t own = graph->turn[graph->unit[u].turn].transfer_ns;
+    uint64_t its = graph->turn[graph->unit[partner].turn].transfer_ns;
+    return ns <= least(own, its);
+}
+
+static void collect(const struct muster_graph *graph, struct sent **sent, size_t *n)
+{
+    for (uint32_t u = 0; u < graph->units && !graph->memory->failed; u++) {
+        for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
+            uint32_t partner = muster_partner(graph, i);
+            if (!muster_partner_receives(graph, i) || !crosses(graph, u, partner))
+                continue;
+            uint64_t ns = least(length_of(graph, u), length_of(graph, partner));
+            if (!in_its_own_time(graph, u, partner, ns))
+                continue;
+            struct sent *own = muster_arena_add(graph->memory, sent, n, sizeof *own);
+            *own = (struct sent){.kind = kind_of(graph, u),
+                                 .ns = ns,
+                                 .from = host_of(graph, u),
+                                 .to = host_of(graph, partner),
+                                 .unit = u,
+                                 .receiver = partner};
+        }
+    }
+}
+
+static int by_way(const void *left, const void *right)
+{
+    const struct sent *a = left, *b = right;
+    const uint64_t one[] = {a->kind, a->from, a->to, a->ns, a->unit};
+    const uint64_t two[] = {b->kind, b->from, b->to, b->ns, b->unit};
+    for (unsigned i = 0; i < sizeof one / sizeof one[0]; i++)
+        if (one[i] != two[i])
+            return one[i] < two[i] ? -1 : 1;
+    return 0;
+}
+
+static int by_floor(const void *left, const void *right)
+{
+    const struct way *a = left, *b = right;
+    if (a->floor_ns != b->floor_ns)
+        return a->floor_ns < b->floor_ns ? -1 : 1;
+    return a->from != b->from ? (a->from < b->from ? -1 : 1) : (a->to > b->to) - (a->to < b->to);
+}
+
+/* n of one way, the shortest first. */
+static struct way way_of(const struct muster_graph *graph, const struct sent *sent, size_t n)
+{
+    struct way way = {sent->from, sent->to, sent[n / IN_TEN].ns, n, sent->unit, sent->receiver};
+    for (size_t i = 1; i < n; i++) {
+        if (rank_of(graph, sent[i].unit) < rank_of(graph, way.unit)) {
+            way.unit = sent[i].unit;
+            way.receiver = sent[i].receiver;
+        }
+    }
+    return way;
+}
+
+static void split(const struct muster_graph *graph, const struct sent *sent, size_t n,
+                  struct ways *ways)
+{
+    ways->n = 0;
+    for (size_t from = 0, end; from < n; from = end) {
+        for (end = from;
+             end < n && sent[end].from == sent[from].from && sent[end].to == sent[from].to;)
+            end++;
+        if (end - from >= SENT_LEAST)
+            ways->at[ways->n++] = way_of(graph, &sent[from], end - from);
+    }
+    if (ways->n)
+        qsort(ways->at, ways->n, sizeof *ways->at, by_floor);
+}
+
+static bool touches(const struct way *way, uint32_t host)
+{
+    return way->from == host || way->to == host;
+}
+
+/* What is slow between two groups of hosts is how they are wired; what all of it has one host in
+ * common may be that host's. */
+static bool have_common_host(const struct way *way, size_t n, uint32_t *host)
+{
+    const uint32_t either[] = {way[n - 1].from, way[n - 1].to};
+    bool common = false;
+    for (unsigned e = 0; e < 2 && !common; e++) {
+        common = true;
+        *host = either[e];
+        for (size_t i = 0; i < n; i++)
+            common &= touches(&way[i], *host);
+    }
+    return common;
+}
+
+/* In the order of their floors: those behind the widest gap, if that is wide enough and the others
+ * are alike. */
+static bool stands_out(const struct ways *ways, struct slow *slow)
+{
+    size_t others = 0;
+    double widest = 0;
+    for (size_t i = 1; i < ways->n; i++) {
+        double gap = (double)ways->at[i].floor_ns / (double)(ways->at[i - 1].floor_ns + 1);
+        others = gap > widest ? i : others;
+        widest = gap > widest ? gap : widest;
+    }
+    size_t n = ways->n - others;
+    if (others < OTHERS_LEAST || !have_common_host(&ways->at[others], n, &slow->host))
+        return false;
+    slow->usual_ns = ways->at[others / 2].floor_ns;
+    slow->way = &ways->at[ways->n - 1];
+    slow->ways = n;
+    slow->others = others;
+    for (size_t i = others; i < ways->n; i++) {
+        bool same = touches(&ways->at[i], slow->way->from) && touches(&ways->at[i], slow->way->to);
+        slow->many |= !same;
+        slow->both |= same && ways->at[i].from != slow->way->from;
+    }
+    double usual = (double)slow->usual_ns;
+    return (double)ways->at[others].floor_ns >= LONGER * usual &&
+           (double)ways->at[others - 1].floor_ns <= SPREAD * (double)ways->at[0].floor_ns;
+}
+
+static bool is_slow(const struct slow *slow, const struct sent *sent)
+{
+    const struct way way = {.from = sent->from, .to = sent->to};
+    if (slow->many)
+        return touches(&way, slow->host);
+    bool back = way.from == slow->way->to && way.to == slow->way->from;
+    return (way.from == slow->way->from && way.to == slow->way->to) || (slow->both && back);
+}
+
+/* What one GPU lost by its launches over the link. */
+struct lost {
+    double ns;            /* in those that both sides were timed in */
+    uint32_t sent;        /* so many */
+    uint64_t first, last; /* their numbers: what was not timed stands between */
+};
+
+/* Whether what the GPU did next began with the end of the unit: else it computed meanwhile. */
+static bool is_waited_for(const struct muster_graph *graph, uint32_t u)
+{
+    uint32_t next = u + 1, end = graph->first_unit[muster_unit_gpu(graph, &graph->unit[u]) + 1];
+    if (next >= end)
+        return false;
+    const struct muster_unit *unit = &graph->unit[next];
+    return !muster_edge_begins(unit->edge) && unit->edge != MUSTER_EDGE_CALL &&
+           muster_unit_before(graph, unit, unit->edge) == u;
+}
+
+static void add_lost(const struct muster_graph *graph, uint32_t u, uint64_t less_ns,
+                     struct lost *lost)
+{
+    struct lost *own = &lost[muster_unit_gpu(graph, &graph->unit[u])];
+    uint64_t number = muster_op_of(graph, &graph->unit[u])->number;
+    own->ns += is_waited_for(graph, u) ? (double)less_ns : 0;
+    own->first = own->sent && own->first < number ? own->first : number;
+    own->last = own->last > number ? own->last : number;
+    own->sent++;
+}
+
+/* Of each GPU, by how much less its launches would have taken; also those that waited for somebody.
+ * There and back may be one launch. */
+static void add_all_lost(const struct muster_graph *graph, const struct slow *slow,
+                         struct lost *lost)
+{
+    uint64_t more_ns = slow->way->floor_ns - slow->usual_ns;
+    for (uint32_t u = 0; u < graph->units; u++) {
+        uint64_t less_ns = 0;
+        for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
+            uint32_t partner = muster_partner(graph, i);
+            bool sends = muster_partner_receives(graph, i);
+            const struct sent one = {.from = host_of(graph, sends ? u : partner),
+                                     .to = host_of(graph, sends ? partner : u)};
+            uint64_t ns = least(length_of(graph, u), length_of(graph, partner));
+            if (is_slow(slow, &one) && kind_of(graph, u) == slow->kind && ns > slow->usual_ns)
+                less_ns = most(less_ns, least(more_ns, ns - slow->usual_ns));
+        }
+        if (less_ns)
+            add_lost(graph, u, less_ns, lost);
+    }
+}
+
+/* The mean over the GPUs on both sides, of the whole run. */
+static double lost_ns(const struct muster_graph *graph, const struct slow *slow)
+{
+    size_t gpus = graph->view->gpus, n = 0;
+    struct lost *lost = muster_arena_array(graph->memory, gpus + 1, sizeof *lost);
+    double sum = 0;
+    if (graph->memory->failed)
+        return 0;
+    add_all_lost(graph, slow, lost);
+    for (size_t g = 0; g < gpus; g++) {
+        const struct lost *own = &lost[g];
+        n += own->sent > 0;
+        sum += own->sent ? own->ns * (double)(own->last - own->first + 1) / own->sent : 0;
+    }
+    return n ? sum / (double)n : 0;
+}
+
+static double us(uint64_t ns)
+{
+    return (double)ns / (double)MUSTER_NS_PER_US;
+}
+
+static void name(const struct muster_graph *graph, const struct slow *slow,
+                 struct muster_finding *finding)
+{
+    const struct muster_view *view = graph->view;
+    const struct muster_unit *unit = &graph->unit[slow->way->unit];
+    const struct muster_view_op *op = muster_op_of(graph, unit);
+    const struct muster_view_comm *comm = &view->comm[view->member[op->member].comm];
+    const struct muster_view_gpu *from = &view->gpu[muster_unit_gpu(graph, unit)];
+    const struct muster_view_gpu *to =
+        &view->gpu[muster_unit_gpu(graph, &graph->unit[slow->way->receiver])];
+    finding->kind = MUSTER_FINDING_SLOW_TRANSFER;
+    finding->comm = comm->id;
+    finding->rank[0] = from->rank;
+    finding->rank[1] = to->rank;
+    finding->ranks = 2;
+    finding->gpu = from->gpu_index;
+    finding->since_unix_ns = op->enqueue_ns + (uint64_t)from->unix_ns;
+    muster_finding_set_op(finding, view, comm, op);
+    muster_text_copy(finding->host, sizeof finding->host, from->host);
+    muster_text_copy(finding->to_host, sizeof finding->to_host, to->host);
+}
+
+static void word(const struct muster_graph *graph, const struct slow *slow,
+                 struct muster_finding *finding)
+{
+    const char *host = graph->view->gpu[muster_unit_gpu(graph, &graph->unit[slow->way->unit])].host;
+    host = host_of(graph, slow->way->unit) == slow->host ? host : finding->to_host;
+    finding->confidence = muster_confidence_transfer_peers();
+    muster_finding_line(&finding->evidence,
+                        "of %zu sends from host %s to host %s that waited for nobody nine in ten "
+                        "took %.1f us and more, and %.1f us over the %zu other ways between hosts",
+                        slow->way->n, finding->host, finding->to_host, us(slow->way->floor_ns),
+                        us(slow->usual_ns), slow->others);
+    if (slow->many)
+        muster_finding_line(&finding->evidence,
+                            "so it is on %zu ways, all of them to or from host %s", slow->ways,
+                            host);
+    else if (slow->both)
+        muster_finding_line(&finding->not_observable, "in which direction it is slow");
+    muster_finding_line(&finding->not_observable,
+                        "whether the sender's port, the path, or the receiver's port is slow");
+    if (slow->many)
+        snprintf(finding->advice, sizeof finding->advice,
+                 "check the network adapters and ports of %.80s: speed, errors, other traffic",
+                 host);
+    else
+        snprintf(finding->advice, sizeof finding->advice,
+                 "check link speed, errors, and other traffic on the way from %.80s to %.80s",
+                 finding->host, finding->to_host);
+}
+
+static bool has_suspect(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                        const struct way *way)
+{
+    bool found = false;
+    for (size_t s = 0; s < suspects->n; s++)
+        found |= touches(way, graph->host[suspects->suspect[s].gpu]);
+    return found;
+}
+
+static void report(const struct muster_graph *graph, const struct slow *slow,
+                   const struct muster_view_span *span, struct muster_findings *findings)
+{
+    const struct muster_view_span *its =
+        &span[muster_unit_gpu(graph, &graph->unit[slow->way->unit])];
+    double cost_ns = lost_ns(graph, slow), length_ns = (double)its->length_ns;
+    if (graph->memory->failed || !(cost_ns >= WORTH * length_ns))
+        return;
+    struct muster_finding *finding = muster_findings_add(findings);
+    if (!finding) {
+        graph->memory->failed = true;
+        return;
+    }
+    name(graph, slow, finding);
+    word(graph, slow, finding);
+    finding->cost_share = cost_ns / length_ns;
+    finding->cost_s = finding->cost_share * (double)its->covered_ns / (double)MUSTER_NS_PER_S;
+    finding->cost_run_s = cost_ns / (double)MUSTER_NS_PER_S;
+}
+
+/* Of all kinds the one that stands out most. */
+static bool find(const struct muster_graph *graph, const struct sent *sent, size_t n,
+                 struct ways *ways, struct slow *found)
+{
+    double worst = 0;
+    for (size_t from = 0, end; from < n; from = end) {
+        struct slow slow = {.kind = sent[from].kind};
+        for (end = from; end < n && sent[end].kind == sent[from].kind;)
+            end++;
+        split(graph, &sent[from], end - from, ways);
+        bool stands = stands_out(ways, &slow);
+        double lost =
+            stands ? (double)(slow.way->floor_ns - slow.usual_ns) * (double)slow.way->n : 0;
+        if (lost > worst) {
+            worst = lost;
+            *found = slow;
+        }
+        ways->at += ways->n; /* `found` points into them */
+    }
+    return worst > 0;
+}
+
+void muster_straggler_links(const struct muster_graph *graph,
+                            const struct muster_suspects *suspects,
+                            const struct muster_view_span *span, struct muster_findings *findings)
+{
+    struct sent *sent = NULL;
+    struct ways ways = {0};
+    struct slow slow = {0};
+    size_t n = 0;
+    if (!graph->first_partner)
+        return;
+    collect(graph, &sent, &n);
+    ways.at = muster_arena_array(graph->memory, n / SENT_LEAST + 1, sizeof *ways.at);
+    if (graph->memory->failed || n == 0)
+        return;
+    qsort(sent, n, sizeof *sent, by_way);
+    if (find(graph, sent, n, &ways, &slow) && !has_suspect(graph, suspects, slow.way))
+        report(graph, &slow, span, findings);
+}
