@@ -228,6 +228,21 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
     }
 }
 
+/* Whether what lies between the unit and the end that it follows, further back, waited for ranks
+ * that were not seen: nobody knows how much of that time is its own. */
+static bool spans_unseen(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    uint32_t between = unit->own;
+    for (unsigned e = MUSTER_EDGE_OWN; e < unit->edge && e < MUSTER_EDGE_OWN_3; e++) {
+        const struct muster_unit *one = &graph->unit[between];
+        const struct muster_turn *turn = &graph->turn[one->turn];
+        if (turn->p2p && !muster_turn_is_whole(graph, turn))
+            return true;
+        between = one->own;
+    }
+    return false;
+}
+
 /* ready: of each position sum and number of the own times that are seen. */
 static void set_own(struct muster_graph *graph, double (*ready)[2])
 {
@@ -236,7 +251,8 @@ static void set_own(struct muster_graph *graph, double (*ready)[2])
         uint32_t at = graph->seat[unit->seat].position;
         const struct muster_position *position = &graph->position[at];
         unit->edge = position->edge & 7u;
-        if (!muster_unit_knows(graph, unit, unit->edge)) {
+        if (!muster_unit_knows(graph, unit, unit->edge) ||
+            (unit->edge <= MUSTER_EDGE_OWN_3 && spans_unseen(graph, unit))) {
             unit->edge = MUSTER_EDGE_LAST;
         } else if (unit->edge > MUSTER_EDGE_OWN && unit->edge < MUSTER_EDGE_CALL &&
                    muster_unit_own(graph, unit, MUSTER_EDGE_OWN) < MUSTER_GAP_NS) {
