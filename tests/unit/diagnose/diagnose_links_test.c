@@ -16,6 +16,7 @@ struct line {
     struct ranks ranks;
     uint64_t transfer_ns[HOSTS]; /* from each host to the next */
     bool meanwhile;              /* it works while it sends and receives */
+    bool buffered;               /* a send is over once it has left */
     unsigned ranks_a_host;
     uint64_t clock_ns[HOSTS];
 };
@@ -45,8 +46,25 @@ static void add(struct line *line, unsigned rank, bool sends, uint64_t number, u
     muster_view_add_op(&line->ranks.view, line->ranks.member[0][rank], &op);
 }
 
+/* As a rule the receiver waits, at times it comes when all is there. */
+static void exchange_buffered(struct line *line, unsigned from, uint64_t number)
+{
+    uint64_t *out = &line->clock_ns[from], *in = &line->clock_ns[from + 1];
+    uint64_t end_ns = *out + line->transfer_ns[from] + number % 7 * US;
+    add(line, from, true, number, end_ns);
+    *out = end_ns;
+    *in = number % 9 == 0 && *in < end_ns ? end_ns + 20 * US : *in;
+    end_ns = (end_ns > *in ? end_ns : *in) + 10 * US;
+    add(line, from + 1, false, number, end_ns);
+    *in = end_ns + 1000 * US + number % 5 * 3 * US;
+}
+
 static void exchange(struct line *line, unsigned from, uint64_t number)
 {
+    if (line->buffered) {
+        exchange_buffered(line, from, number);
+        return;
+    }
     uint64_t *out = &line->clock_ns[from], *in = &line->clock_ns[from + 1];
     uint64_t end_ns = (*out > *in ? *out : *in) + line->transfer_ns[from] + number % 7 * US;
     add(line, from, true, number, end_ns);
@@ -68,7 +86,7 @@ static uint64_t play(struct line *line, struct muster_findings *findings)
     for (uint64_t b = 0; b < BATCHES; b++) {
         for (unsigned r = 0; r + 1 < HOSTS; r++)
             exchange(line, r, b);
-        line->clock_ns[0] += line->meanwhile ? 2 * MS : 1000 * US;
+        line->clock_ns[0] += line->meanwhile || line->buffered ? 2 * MS : 1000 * US;
         line->clock_ns[HOSTS - 1] += line->meanwhile ? 2 * MS : 0;
     }
     *findings = ranks_diagnose(&line->ranks);
@@ -157,6 +175,20 @@ static void test_what_computing_hides_costs_nothing(void **state)
     says_nothing(line);
 }
 
+static void test_of_what_is_buffered_the_sender_tells(void **state)
+{
+    (void)state;
+    struct muster_findings findings;
+    struct line *line = line_new();
+    line->buffered = true;
+    line->transfer_ns[2] = 800 * US;
+    play(line, &findings);
+    assert_int_equal(findings.n, 1);
+    assert_string_equal(findings.finding[0].host, "node2");
+    assert_string_equal(findings.finding[0].to_host, "node3");
+    muster_findings_free(&findings);
+}
+
 static void test_a_host_is_quicker_inside_than_to_others(void **state)
 {
     (void)state;
@@ -205,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_twice_as_slow_may_be_the_network),
         cmocka_unit_test(test_ways_that_differ_tell_of_none),
         cmocka_unit_test(test_what_computing_hides_costs_nothing),
+        cmocka_unit_test(test_of_what_is_buffered_the_sender_tells),
         cmocka_unit_test(test_a_host_is_quicker_inside_than_to_others),
         cmocka_unit_test(test_who_waits_for_others_tells_nothing_of_the_way),
     };
