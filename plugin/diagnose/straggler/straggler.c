@@ -222,26 +222,49 @@ static void keep_worthy(const struct muster_graph *graph, const struct muster_vi
     suspects->n = kept;
 }
 
-/* Where all ranks of a communicator are suspects, each is late at other places than the others are:
- * their work is uneven. Only who costs much more than another of them is named. */
-static void drop_uneven(const struct muster_view *view, struct muster_suspects *suspects)
+/* The suspects of one communicator, if all of its ranks are. */
+struct uneven {
+    struct muster_when when[MUSTER_SUSPECTS];
+    uint8_t suspect[MUSTER_SUSPECTS];
+    size_t n;
+    double least_ns, most_ns; /* gains */
+};
+
+static bool are_all_suspects(const struct muster_view *view, const struct muster_view_comm *comm,
+                             const struct muster_suspects *suspects, struct uneven *all)
 {
-    bool dropped[MUSTER_SUSPECTS] = {false};
-    for (size_t c = 0; c < view->comms; c++) {
-        const struct muster_view_comm *comm = &view->comm[c];
-        double most = 0, least = INFINITY;
-        bool all = comm->members == comm->nranks && comm->members > 1;
-        const struct muster_view_member *member = &view->member[comm->first_member];
-        for (uint32_t m = 0; m < comm->members && all; m++) {
-            uint8_t s = suspects->group[member[m].gpu];
-            all = s < suspects->n && !suspects->suspect[s].host;
-            double gain = all ? suspects->suspect[s].gain_ns : 0;
-            most = gain > most ? gain : most;
-            least = gain < least ? gain : least;
+    bool is = comm->members == comm->nranks && comm->members > 1;
+    *all = (struct uneven){.least_ns = INFINITY};
+    for (uint32_t m = 0; m < comm->members && is; m++) {
+        uint8_t s = suspects->group[view->member[comm->first_member + m].gpu];
+        is = s < suspects->n && !suspects->suspect[s].host && all->n < MUSTER_SUSPECTS;
+        if (is) {
+            all->least_ns = fmin(all->least_ns, suspects->suspect[s].gain_ns);
+            all->most_ns = fmax(all->most_ns, suspects->suspect[s].gain_ns);
+            all->suspect[all->n++] = s;
         }
-        for (uint32_t m = 0; m < comm->members && all; m++) {
-            double gain = suspects->suspect[suspects->group[member[m].gpu]].gain_ns;
-            dropped[suspects->group[member[m].gpu]] |= gain < MUCH * least || gain * MUCH < most;
+    }
+    return is;
+}
+
+/* Where all ranks of a communicator are suspects, each is late at other places than the others are:
+ * their work is uneven. Only who costs much more than another of them is named. Those that are late
+ * one after the other are a culprit that moves. */
+static void drop_uneven(const struct muster_graph *graph, struct muster_suspects *suspects)
+{
+    const struct muster_view *view = graph->view;
+    bool dropped[MUSTER_SUSPECTS] = {false};
+    struct uneven all;
+    for (size_t c = 0; c < view->comms; c++) {
+        if (!are_all_suspects(view, &view->comm[c], suspects, &all))
+            continue;
+        for (size_t i = 0; i < all.n; i++)
+            muster_when_of(graph, suspects, all.suspect[i], &all.when[i]);
+        bool moves = muster_when_moves(all.when, all.n);
+        for (size_t i = 0; i < all.n && !moves; i++) {
+            double gain_ns = suspects->suspect[all.suspect[i]].gain_ns;
+            dropped[all.suspect[i]] |=
+                gain_ns < MUCH * all.least_ns || gain_ns * MUCH < all.most_ns;
         }
     }
     size_t kept = 0;
@@ -304,7 +327,7 @@ static void look_for(const struct muster_graph *graph, const struct muster_view_
     if (suspects->n) {
         set_groups(graph, suspects);
         set_gains(what_if, suspects);
-        drop_uneven(graph->view, suspects);
+        drop_uneven(graph, suspects);
         keep_worthy(graph, span, suspects);
         qsort(suspects->suspect, suspects->n, sizeof *suspects->suspect, by_gain);
     }

@@ -180,15 +180,16 @@ static struct ranks two_hosts(uint64_t slower_ns)
     return ranks;
 }
 
-/* Two ranks, each late before another of two all-reduces. */
-static struct ranks uneven(uint64_t first_ns, uint64_t second_ns)
+/* Two ranks, each late before another of two all-reduces; `moves`: one of them after the other. */
+static struct ranks uneven(uint64_t first_ns, uint64_t second_ns, bool moves)
 {
     struct ranks ranks;
     ranks_begin(&ranks, 2);
     ranks_comm(&ranks, 0, 0, 1, 2, 2);
     for (unsigned i = 0; i < 200; i++) {
         for (unsigned place = 0; place < 2; place++) {
-            uint64_t late_ns = place ? second_ns : first_ns;
+            bool late = !moves || (i < 100) == (place == 0);
+            uint64_t late_ns = !late ? 0 : place ? second_ns : first_ns;
             for (unsigned r = 0; r < 2; r++)
                 ranks_work(&ranks, r, 3 * MS + (r == place ? late_ns : 0) + i % 3 * US);
             ranks_do(&ranks, 0, place ? 1 << 18 : 1 << 20, 100 * US, true, 0);
@@ -201,11 +202,22 @@ static struct ranks uneven(uint64_t first_ns, uint64_t second_ns)
 static void test_who_is_late_twice_as_much_as_the_other_is_named(void **state)
 {
     (void)state;
-    struct ranks ranks = uneven(2 * MS, 900 * US);
+    struct ranks ranks = uneven(2 * MS, 900 * US, false);
     assert_named(&ranks, 0);
-    ranks = uneven(2 * MS, 1600 * US);
+    ranks = uneven(2 * MS, 1600 * US, false);
     struct muster_findings findings = ranks_diagnose(&ranks);
     assert_int_equal(findings.n, 0);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_ranks_that_are_late_one_after_the_other_are_no_uneven_work(void **state)
+{
+    (void)state;
+    struct ranks ranks = uneven(2 * MS, 1600 * US, true);
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].ranks, 2);
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
@@ -284,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_long_delays_show_among_many_short_ones),
         cmocka_unit_test(test_who_is_late_twice_as_much_as_the_other_is_named),
+        cmocka_unit_test(test_ranks_that_are_late_one_after_the_other_are_no_uneven_work),
         cmocka_unit_test(test_of_two_ranks_one_costs_more_than_the_other_by_chance),
         cmocka_unit_test(test_two_hosts_differ_by_chance),
         cmocka_unit_test(test_a_rank_late_in_every_block_is_named),
