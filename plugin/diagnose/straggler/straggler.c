@@ -15,12 +15,13 @@
 
 /* ---- from evidence to culprits: whose lateness cost the job time ---- */
 
-#define WORTH 0.005 /* of the time: less is not worth a finding */
-#define PAIR  0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
-#define ALONE 0.2   /* of that: without anybody else's help */
-#define MUCH  2.0   /* times as much as another rank of its communicator */
-#define ALIKE 0.3   /* of the rank of a host that is late most: all are late alike */
-#define LEANS 20.0  /* e-value of a rank that is late with a host of which others are suspects */
+#define WORTH  0.005 /* of the time: less is not worth a finding */
+#define PAIR   0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
+#define ALONE  0.2   /* of that: without anybody else's help */
+#define MUCH   2.0   /* times as much as another rank of its communicator */
+#define ALIKE  0.3   /* of the rank of a host that is late most: all are late alike */
+#define MUTUAL 3.0   /* times as late as the other of two ranks: else each is the other's usual */
+#define LEANS  20.0  /* e-value of a rank that is late with a host of which others are suspects */
 enum { NOBODY = 255, SHAPLEY_MOST = 4 };
 
 /* What was compared of a GPU, and how much later than usual it was in all of that. */
@@ -274,6 +275,46 @@ static void drop_uneven(const struct muster_graph *graph, struct muster_suspects
     suspects->n = kept;
 }
 
+/* How late a suspect is in a turn where there is evidence of it, and the others there. */
+struct beside {
+    double excess_ns[2], turns[2]; /* the others', its own */
+};
+
+static struct beside beside_of(const struct muster_graph *graph, const bool *at, uint32_t gpu)
+{
+    struct beside beside = {{0}, {0}};
+    for (size_t s = 0; s < graph->seats; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        beside.excess_ns[seat->gpu == gpu] += at[seat->position] ? seat->excess_ns : 0;
+        beside.turns[seat->gpu == gpu] += at[seat->position] ? seat->turns : 0;
+    }
+    return beside;
+}
+
+/* Of two ranks each of which is late about as much as the other none is to blame: each is the
+ * other's usual. Stages do different things, and are no such two. */
+static void drop_mutual(const struct muster_graph *graph, struct muster_suspects *suspects)
+{
+    struct muster_arena scratch = {0};
+    bool *at = muster_arena_array(&scratch, graph->positions + 1, sizeof *at);
+    size_t kept = 0;
+    for (size_t i = 0; i < suspects->n && !scratch.failed; i++) {
+        const struct muster_suspect own = suspects->suspect[i];
+        memset(at, 0, graph->positions * sizeof *at);
+        for (size_t s = 0; s < graph->seats; s++) {
+            const struct muster_seat *seat = &graph->seat[s];
+            at[seat->position] |= seat->gpu == own.gpu && seat->culprit && !seat->stage;
+        }
+        struct beside beside = beside_of(graph, at, own.gpu);
+        bool mutual = beside.turns[0] > 0 && beside.excess_ns[1] * beside.turns[0] <
+                                                 MUTUAL * beside.excess_ns[0] * beside.turns[1];
+        if (!mutual)
+            suspects->suspect[kept++] = own;
+    }
+    suspects->n = kept;
+    muster_arena_end(&scratch, graph->memory);
+}
+
 /* What each GPU waits less if the suspect is as usual. `played`: the last walk was of nobody, and
  * of the one suspect that there is. */
 static void set_waits(struct muster_what_if *what_if, bool played, struct muster_suspects *suspects)
@@ -323,6 +364,8 @@ static void look_for(const struct muster_graph *graph, const struct muster_view_
                      struct muster_what_if *what_if, struct muster_suspects *suspects)
 {
     choose(graph, suspects);
+    if (muster_view_is_pair(graph->view))
+        drop_mutual(graph, suspects);
     bool alone = suspects->n == 1;
     if (suspects->n) {
         set_groups(graph, suspects);

@@ -434,8 +434,8 @@ static void report(const struct muster_graph *graph, const struct slow *slow,
     finding->cost_run_s = cost_ns / (double)MUSTER_NS_PER_S;
 }
 
-/* Of all kinds the one that stands out most. */
-static bool find(const struct muster_graph *graph, const struct sent *sent, size_t n,
+/* Of all kinds the one that stands out most; without a way: none does. */
+static void find(const struct muster_graph *graph, const struct sent *sent, size_t n,
                  struct ways *ways, struct slow *found)
 {
     double worst = 0;
@@ -453,7 +453,6 @@ static bool find(const struct muster_graph *graph, const struct sent *sent, size
         }
         ways->at += ways->n; /* `found` points into them */
     }
-    return worst > 0;
 }
 
 void muster_straggler_links(const struct muster_graph *graph,
@@ -471,6 +470,7 @@ void muster_straggler_links(const struct muster_graph *graph,
     if (graph->memory->failed || n == 0)
         return;
     qsort(sent, n, sizeof *sent, by_way);
-    if (find(graph, sent, n, &ways, &slow) && !has_suspect(graph, suspects, slow.way))
+    find(graph, sent, n, &ways, &slow);
+    if (slow.way && !has_suspect(graph, suspects, slow.way))
         report(graph, &slow, span, findings);
 }

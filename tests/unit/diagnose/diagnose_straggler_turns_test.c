@@ -240,6 +240,34 @@ static struct ranks by_turns(unsigned first, unsigned second)
     return ranks;
 }
 
+/* In each of 100 operations either rank 1 is late by a millisecond or, in `first` of them, rank 0
+ * is by less, or neither. */
+static struct ranks either(unsigned first, unsigned second)
+{
+    struct ranks ranks;
+    ranks_begin(&ranks, 2);
+    ranks_comm(&ranks, 0, 0, 1, 2, 2);
+    uint32_t chance = 1;
+    for (unsigned i = 0; i < 3000; i++) {
+        chance = chance * 1664525 + 1013904223;
+        unsigned percent = (chance >> 16) % 100;
+        bool one = percent < second, other = !one && percent < first + second;
+        ranks_work(&ranks, 0, 3 * MS + (other ? 600 * US : 0) + i % 3 * US);
+        ranks_work(&ranks, 1, 3 * MS + (one ? 1 * MS : 0) + i % 3 * US);
+        ranks_do(&ranks, 0, 1 << 20, 100 * US, true, 0);
+    }
+    return ranks;
+}
+
+static void test_who_is_late_hardly_more_than_the_other_is_not_named(void **state)
+{
+    (void)state;
+    struct ranks ranks = either(36, 43);
+    assert_named(&ranks, -1);
+    ranks = either(15, 43);
+    assert_named(&ranks, 1);
+}
+
 /* Two are never quite alike: who costs the job 3 % more than the other would is not named. */
 static void test_of_two_ranks_one_costs_more_than_the_other_by_chance(void **state)
 {
@@ -297,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_long_delays_show_among_many_short_ones),
         cmocka_unit_test(test_who_is_late_twice_as_much_as_the_other_is_named),
         cmocka_unit_test(test_ranks_that_are_late_one_after_the_other_are_no_uneven_work),
+        cmocka_unit_test(test_who_is_late_hardly_more_than_the_other_is_not_named),
         cmocka_unit_test(test_of_two_ranks_one_costs_more_than_the_other_by_chance),
         cmocka_unit_test(test_two_hosts_differ_by_chance),
         cmocka_unit_test(test_a_rank_late_in_every_block_is_named),
