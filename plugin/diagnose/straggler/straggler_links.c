@@ -22,8 +22,9 @@
 #define COST_HIGH 1.22
 enum {
     OTHERS_LEAST = 3,
-    SENT_LEAST = 20, /* over each link, in their own time */
-    IN_TEN = 10,     /* of so many one may be shorter */
+    SENT_LEAST = 20,     /* over each link, in their own time */
+    TIES_MOST = 1 << 19, /* looked at, spread evenly: 20 MB at most */
+    IN_TEN = 10,         /* of so many one may be shorter */
 };
 
 /* A send, or several of one launch, with nobody to wait for. Those of one kind are as many bytes,
@@ -116,7 +117,10 @@ static bool in_its_own_time(const struct muster_graph *graph, uint32_t u, uint32
 
 static void collect(const struct muster_graph *graph, struct sent **sent, size_t *n)
 {
+    uint64_t step = graph->first_partner[graph->units] / TIES_MOST + 1;
     for (uint32_t u = 0; u < graph->units && !graph->memory->failed; u++) {
+        if (muster_hash_number(step, u) % step)
+            continue; /* not each so-manieth: steps of the job repeat */
         for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
             uint32_t partner = muster_partner(graph, i);
             if (!muster_partner_receives(graph, i) || !crosses(graph, u, partner))
@@ -138,8 +142,8 @@ static void collect(const struct muster_graph *graph, struct sent **sent, size_t
 static int by_way(const void *left, const void *right)
 {
     const struct sent *a = left, *b = right;
-    const uint64_t one[] = {a->kind, a->from, a->to, a->ns, a->unit};
-    const uint64_t two[] = {b->kind, b->from, b->to, b->ns, b->unit};
+    const uint64_t one[] = {a->kind, a->from, a->to, a->ns, a->unit, a->receiver};
+    const uint64_t two[] = {b->kind, b->from, b->to, b->ns, b->unit, b->receiver};
     for (unsigned i = 0; i < sizeof one / sizeof one[0]; i++)
         if (one[i] != two[i])
             return one[i] < two[i] ? -1 : 1;
