@@ -169,11 +169,11 @@ static bool has_slow_leg(const struct job *job, const struct fault *fault,
                          const struct action *action, unsigned rank)
 {
     const struct action_leg *leg = &job->program[job_stage(job, rank)].leg[action->leg];
-    unsigned first = job_first(job, action->group, rank);
+    unsigned first = job_first(job, action->group, rank), here = job_host(rank);
     for (unsigned i = 0; i < action->legs; i++) {
-        unsigned own = job_host(rank);
-        unsigned peer = job_host(job_member(job, action->group, first, leg[i].peer));
-        if ((leg[i].send ? own : peer) == fault->first && (leg[i].send ? peer : own) == fault->to)
+        unsigned there = job_host(job_member(job, action->group, first, leg[i].peer));
+        unsigned from = leg[i].send ? here : there, to = leg[i].send ? there : here;
+        if (from == fault->first && to == fault->to)
             return true;
     }
     return false;

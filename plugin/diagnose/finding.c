@@ -230,6 +230,17 @@ void muster_finding_json(const struct muster_finding *finding, struct muster_jso
     muster_json_str(json, "advice", finding->advice);
 }
 
+void muster_finding_set_ends(struct muster_finding *finding, const struct muster_view_gpu *from,
+                             const struct muster_view_gpu *to)
+{
+    finding->rank[0] = from->rank;
+    finding->rank[1] = to->rank;
+    finding->ranks = 2;
+    finding->gpu = from->gpu_index;
+    muster_text_copy(finding->host, sizeof finding->host, from->host);
+    muster_text_copy(finding->to_host, sizeof finding->to_host, to->host);
+}
+
 void muster_finding_set_op(struct muster_finding *finding, const struct muster_view *view,
                            const struct muster_view_comm *comm, const struct muster_view_op *op)
 {

@@ -152,6 +152,10 @@ void muster_finding_when(const struct muster_finding *finding, struct muster_fin
 void muster_finding_causes(const struct muster_finding *finding, char *to, size_t size);
 void muster_finding_json(const struct muster_finding *finding, struct muster_json *json);
 
+/* A transfer's two ends: ranks and hosts of both, and the sender's GPU. */
+void muster_finding_set_ends(struct muster_finding *finding, const struct muster_view_gpu *from,
+                             const struct muster_view_gpu *to);
+
 /* Sets finding->op from the view's operation, but for its root. */
 void muster_finding_set_op(struct muster_finding *finding, const struct muster_view *view,
                            const struct muster_view_comm *comm, const struct muster_view_op *op);

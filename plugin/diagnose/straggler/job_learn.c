@@ -228,12 +228,12 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
     }
 }
 
-/* Whether what lies between the unit and the end that it follows, further back, waited for ranks
- * that were not seen: nobody knows how much of that time is its own. */
+/* Whether what lies between the unit and the end that it follows, further back in its communicator,
+ * waited for ranks that were not seen: nobody knows how much of that time is its own. */
 static bool spans_unseen(const struct muster_graph *graph, const struct muster_unit *unit)
 {
     uint32_t between = unit->own;
-    for (unsigned e = MUSTER_EDGE_OWN; e < unit->edge && e < MUSTER_EDGE_OWN_3; e++) {
+    for (unsigned e = MUSTER_EDGE_OWN; e < unit->edge; e++) {
         const struct muster_unit *one = &graph->unit[between];
         const struct muster_turn *turn = &graph->turn[one->turn];
         if (turn->p2p && !muster_turn_is_whole(graph, turn))

@@ -225,7 +225,6 @@ static void keep_worthy(const struct muster_graph *graph, const struct muster_vi
 
 /* The suspects of one communicator, if all of its ranks are. */
 struct uneven {
-    struct muster_when when[MUSTER_SUSPECTS];
     uint8_t suspect[MUSTER_SUSPECTS];
     size_t n;
     double least_ns, most_ns; /* gains */
@@ -248,6 +247,26 @@ static bool are_all_suspects(const struct muster_view *view, const struct muster
     return is;
 }
 
+/* When suspects are late: each is looked up once, whatever communicators it is in. */
+struct whens {
+    struct muster_when of[MUSTER_SUSPECTS];
+    bool known[MUSTER_SUSPECTS];
+};
+
+static bool is_moving(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                      const struct uneven *all, struct whens *whens)
+{
+    struct muster_when when[MUSTER_SUSPECTS];
+    for (size_t i = 0; i < all->n; i++) {
+        uint8_t s = all->suspect[i];
+        if (!whens->known[s])
+            muster_when_of(graph, suspects, s, &whens->of[s]);
+        whens->known[s] = true;
+        when[i] = whens->of[s];
+    }
+    return muster_when_moves(when, all->n);
+}
+
 /* Where all ranks of a communicator are suspects, each is late at other places than the others are:
  * their work is uneven. Only who costs much more than another of them is named. Those that are late
  * one after the other are a culprit that moves. */
@@ -255,14 +274,14 @@ static void drop_uneven(const struct muster_graph *graph, struct muster_suspects
 {
     const struct muster_view *view = graph->view;
     bool dropped[MUSTER_SUSPECTS] = {false};
+    struct whens whens = {.known = {false}};
     struct uneven all;
     for (size_t c = 0; c < view->comms; c++) {
-        if (!are_all_suspects(view, &view->comm[c], suspects, &all))
+        if (!are_all_suspects(view, &view->comm[c], suspects, &all) ||
+            is_moving(graph, suspects, &all, &whens)) {
             continue;
-        for (size_t i = 0; i < all.n; i++)
-            muster_when_of(graph, suspects, all.suspect[i], &all.when[i]);
-        bool moves = muster_when_moves(all.when, all.n);
-        for (size_t i = 0; i < all.n && !moves; i++) {
+        }
+        for (size_t i = 0; i < all.n; i++) {
             double gain_ns = suspects->suspect[all.suspect[i]].gain_ns;
             dropped[all.suspect[i]] |=
                 gain_ns < MUCH * all.least_ns || gain_ns * MUCH < all.most_ns;

@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/hashmap.h"
 #include "base/nccl_types.h"
-#include "base/text.h"
 #include "diagnose/confidence.h"
 
 #define LONGER 2.5   /* than over the other links */
@@ -234,13 +233,12 @@ static bool stands_out(const struct ways *ways, struct slow *slow)
            (double)ways->at[others - 1].floor_ns <= SPREAD * (double)ways->at[0].floor_ns;
 }
 
-static bool is_slow(const struct slow *slow, const struct sent *sent)
+static bool is_slow(const struct slow *slow, uint32_t from, uint32_t to)
 {
-    const struct way way = {.from = sent->from, .to = sent->to};
     if (slow->many)
-        return touches(&way, slow->host);
-    bool back = way.from == slow->way->to && way.to == slow->way->from;
-    return (way.from == slow->way->from && way.to == slow->way->to) || (slow->both && back);
+        return from == slow->host || to == slow->host;
+    bool back = from == slow->way->to && to == slow->way->from;
+    return (from == slow->way->from && to == slow->way->to) || (slow->both && back);
 }
 
 /* What a member of a communicator lost by its launches to one peer over the link, or from it. */
@@ -302,13 +300,14 @@ static void add_unit(const struct muster_graph *graph, const struct slow *slow, 
                      struct all_lost *lost)
 {
     uint64_t less_ns = 0, more_ns = slow->way->floor_ns - slow->usual_ns;
+    uint32_t here = host_of(graph, u);
     struct lost *own = NULL;
+    if (kind_of(graph, u) != slow->kind)
+        return;
     for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
-        uint32_t partner = muster_partner(graph, i);
+        uint32_t partner = muster_partner(graph, i), there = host_of(graph, partner);
         bool sends = muster_partner_receives(graph, i);
-        const struct sent one = {.from = host_of(graph, sends ? u : partner),
-                                 .to = host_of(graph, sends ? partner : u)};
-        if (!is_slow(slow, &one) || kind_of(graph, u) != slow->kind)
+        if (!is_slow(slow, sends ? here : there, sends ? there : here))
             continue;
         uint64_t ns = least(length_of(graph, u), length_of(graph, partner));
         own = own ? own : lost_of(graph, u, partner, sends, lost);
@@ -367,21 +366,14 @@ static void name(const struct muster_graph *graph, const struct slow *slow,
         &view->gpu[muster_unit_gpu(graph, &graph->unit[slow->way->receiver])];
     finding->kind = MUSTER_FINDING_SLOW_TRANSFER;
     finding->comm = comm->id;
-    finding->rank[0] = from->rank;
-    finding->rank[1] = to->rank;
-    finding->ranks = 2;
-    finding->gpu = from->gpu_index;
+    muster_finding_set_ends(finding, from, to);
     finding->since_unix_ns = op->enqueue_ns + (uint64_t)from->unix_ns;
     muster_finding_set_op(finding, view, comm, op);
-    muster_text_copy(finding->host, sizeof finding->host, from->host);
-    muster_text_copy(finding->to_host, sizeof finding->to_host, to->host);
 }
 
-static void word(const struct muster_graph *graph, const struct slow *slow,
-                 struct muster_finding *finding)
+static void word(const struct slow *slow, struct muster_finding *finding)
 {
-    const char *host = graph->view->gpu[muster_unit_gpu(graph, &graph->unit[slow->way->unit])].host;
-    host = host_of(graph, slow->way->unit) == slow->host ? host : finding->to_host;
+    const char *host = slow->way->from == slow->host ? finding->host : finding->to_host;
     finding->confidence = muster_confidence_transfer_peers();
     muster_finding_line(&finding->evidence,
                         "of %zu sends from host %s to host %s that waited for nobody nine in ten "
@@ -430,7 +422,7 @@ static void report(const struct muster_graph *graph, const struct slow *slow,
         return;
     }
     name(graph, slow, finding);
-    word(graph, slow, finding);
+    word(slow, finding);
     finding->cost_share = cost_ns / length_ns;
     finding->cost_s = finding->cost_share * (double)its->covered_ns / (double)MUSTER_NS_PER_S;
     finding->cost_low_s = finding->cost_s * COST_LOW / COST;

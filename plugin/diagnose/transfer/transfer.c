@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "diagnose/confidence.h"
 #include "diagnose/straggler/what_if.h"
 #include "diagnose/transfer/transfer_internal.h"
@@ -140,12 +139,7 @@ static void word(const struct muster_view *view, const struct crossing *own,
     const struct muster_view_gpu *from = own->from, *to = own->to;
     finding->kind = MUSTER_FINDING_SLOW_TRANSFER;
     finding->comm = comm->id;
-    finding->rank[0] = from->rank;
-    finding->rank[1] = to->rank;
-    finding->ranks = 2;
-    muster_text_copy(finding->host, sizeof finding->host, from->host);
-    muster_text_copy(finding->to_host, sizeof finding->to_host, to->host);
-    finding->gpu = from->gpu_index;
+    muster_finding_set_ends(finding, from, to);
     muster_transfer_op(view, comm, moved->longest, moved->first, finding);
     finding->confidence = muster_confidence_transfer();
     muster_finding_line(&finding->evidence,

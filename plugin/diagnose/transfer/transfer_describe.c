@@ -33,17 +33,12 @@ void muster_transfer_name(const struct muster_view *view, uint32_t c, uint32_t f
     finding->kind = MUSTER_FINDING_SLOW_TRANSFER;
     finding->comm = comm->id;
     muster_transfer_op(view, comm, op, op, finding);
+    muster_text_copy(finding->host, sizeof finding->host, host ? host : "");
     if (pair || comm->members == 2) {
         const struct muster_view_member *one = &view->member[pair ? from : comm->first_member];
         const struct muster_view_member *two = &view->member[pair ? to : comm->first_member + 1];
-        finding->rank[0] = view->gpu[one->gpu].rank;
-        finding->rank[1] = view->gpu[two->gpu].rank;
-        finding->ranks = 2;
-        finding->gpu = view->gpu[one->gpu].gpu_index;
-        host = view->gpu[one->gpu].host;
-        muster_text_copy(finding->to_host, sizeof finding->to_host, view->gpu[two->gpu].host);
+        muster_finding_set_ends(finding, &view->gpu[one->gpu], &view->gpu[two->gpu]);
     }
-    muster_text_copy(finding->host, sizeof finding->host, host ? host : "");
     if (!pair && comm->members == 2) {
         muster_finding_line(&finding->not_observable, "in which direction it is slow");
     } else if (!pair) {

@@ -9,6 +9,13 @@
 
 enum { RANKS = 4, BLOCK = 60, BLOCKS_APART = 2000 };
 
+/* From 0 to 99, the same in each run. */
+static unsigned percent(uint32_t *chance)
+{
+    *chance = *chance * 1664525 + 1013904223;
+    return (*chance >> 16) % 100;
+}
+
 static struct ranks four(uint8_t timing)
 {
     struct ranks ranks;
@@ -150,9 +157,8 @@ static void test_long_delays_show_among_many_short_ones(void **state)
     uint32_t chance = 1;
     for (unsigned i = 0; i < 600; i++) {
         for (unsigned r = 0; r < RANKS; r++) {
-            chance = chance * 1664525 + 1013904223;
-            unsigned percent = (chance >> 16) % 100;
-            bool longer = r == 1 && percent < 12, late = percent < 45;
+            unsigned drawn = percent(&chance);
+            bool longer = r == 1 && drawn < 12, late = drawn < 45;
             ranks_work(&ranks, r, 2 * MS + (longer ? 4 * MS : late ? 700 * US : 0));
         }
         ranks_do(&ranks, 0, 1 << 20, 100 * US, true, 0);
@@ -231,8 +237,7 @@ static struct ranks by_turns(unsigned first, unsigned second)
     uint32_t chance = 1;
     for (unsigned i = 0; i < 3000; i++) {
         for (unsigned r = 0; r < 2; r++) {
-            chance = chance * 1664525 + 1013904223;
-            bool late = (chance >> 16) % 100 < (r ? second : first);
+            bool late = percent(&chance) < (r ? second : first);
             ranks_work(&ranks, r, 3 * MS + (late ? 1 * MS : 0) + i % 3 * US);
         }
         ranks_do(&ranks, 0, 1 << 20, 100 * US, true, 0);
@@ -249,9 +254,8 @@ static struct ranks either(unsigned first, unsigned second)
     ranks_comm(&ranks, 0, 0, 1, 2, 2);
     uint32_t chance = 1;
     for (unsigned i = 0; i < 3000; i++) {
-        chance = chance * 1664525 + 1013904223;
-        unsigned percent = (chance >> 16) % 100;
-        bool one = percent < second, other = !one && percent < first + second;
+        unsigned drawn = percent(&chance);
+        bool one = drawn < second, other = !one && drawn < first + second;
         ranks_work(&ranks, 0, 3 * MS + (other ? 600 * US : 0) + i % 3 * US);
         ranks_work(&ranks, 1, 3 * MS + (one ? 1 * MS : 0) + i % 3 * US);
         ranks_do(&ranks, 0, 1 << 20, 100 * US, true, 0);
