@@ -20,11 +20,11 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.dirname(HERE), os.path.join(HERE, "..", "..", "fleet")]
+import emulated_hosts  # noqa: E402
 import harm  # noqa: E402
 import nats_site  # noqa: E402
 import ranks  # noqa: E402
 
-INSIDE = "MUSTER_TEST_IN_NAMESPACE"
 WANTED = {"clean": None, "host": ("late_rank", "1"), "gpu": ("late_rank", "1"),
           "link": ("slow_transfer", None), "absent": ("hang_absent", "1"), "killed": ("hang_dead", "1")}
 ROW = "%-7s %-46s %8s  %s"
@@ -39,8 +39,7 @@ class TwoHosts(nats_site.Site):
         self.holder = {}
         super().__init__(options.muster, "", listen="0.0.0.0")
         self.environment.update(MUSTER_HANG_SECONDS="4", NCCL_NVLS_ENABLE="0")
-        with open("/proc/sys/net/ipv4/ip_forward", "w") as file:
-            file.write("1")
+        emulated_hosts.forward()
         for k, host in enumerate(nats_site.HOSTS):
             self.make_host(k, host)
         for k, host in enumerate(nats_site.HOSTS):
@@ -53,15 +52,8 @@ class TwoHosts(nats_site.Site):
         self.holder[host] = holder
         self.until(lambda: os.readlink("/proc/%d/ns/net" % holder.pid) != os.readlink("/proc/self/ns/net"),
                    "a namespace")
-        subprocess.run(["ip", "link", "del", "mv%d" % k], check=False, capture_output=True)  # of a host that is gone
-        for command in ("ip link add mv%d type veth peer name mh%d" % (k, k),
-                        "ip link set mh%d netns %d" % (k, holder.pid),
-                        "ip addr add 198.18.%d.1/24 dev mv%d" % (k, k), "ip link set mv%d up" % k):
-            subprocess.run(command.split(), check=True)
-        for command in ("hostname " + host, "ip addr add 198.18.%d.2/24 dev mh%d" % (k, k),
-                        "ip link set mh%d up" % k, "ip link set lo up",
-                        "ip route add default via 198.18.%d.1" % k):
-            subprocess.run([*self.enter(host), *command.split()], check=True)
+        emulated_hosts.disconnect(k)  # of a host that is gone
+        emulated_hosts.connect(k, host, holder)
 
     def __exit__(self, *why):
         """Ranks that wait in NCCL outlive what started them, and would keep the links."""
@@ -88,7 +80,7 @@ class TwoHosts(nats_site.Site):
                               capture_output=True, text=True, timeout=20).stdout
 
     def enter(self, host):
-        return ["nsenter", "-t", str(self.holder[host].pid), "-n", "-u"] if host in self.holder else []
+        return emulated_hosts.enter(self.holder[host]) if host in self.holder else []
 
     def job(self, options, case):
         """A rank on each host."""
@@ -186,10 +178,7 @@ def main(arguments):
     if os.geteuid() or ranks.gpus() < 1 or not ranks.have_torch():
         print("skipped: needs root, a GPU and PyTorch")
         return 77
-    if INSIDE not in os.environ:
-        os.execvpe("unshare", ["unshare", "-n", sys.executable, "-B", os.path.abspath(__file__), *arguments],
-                   {**os.environ, INSIDE: "1"})
-    subprocess.run("ip link set lo up".split(), check=True)
+    emulated_hosts.be_alone(__file__, arguments)
     options.muster = os.path.abspath(harm.find(options.build, "muster"))
     bad, end = 0, time.monotonic() + options.limit
     print(ROW % ("case", "told by the worker", "after s", ""), flush=True)

@@ -16,10 +16,10 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import emulated_hosts  # noqa: E402
 import harm  # noqa: E402
 import ranks  # noqa: E402
 
-INSIDE = "MUSTER_TEST_IN_NAMESPACE"
 HOSTS, SLOW, BATCHES, LIMIT_S = 4, 2, 4, 150
 JOB = """
 import os, sys, torch, torch.distributed as dist
@@ -48,46 +48,32 @@ dist.destroy_process_group()
 """
 
 
-def sh(command, *before):
-    subprocess.run([*before, *command.split()], check=True)
-
-
 class Hosts:
-    """Host k has 198.18.k.2 and goes by 198.18.k.1, which is here."""
+    """node0, node1, ..."""
 
     def __enter__(self):
         self.holder = []
-        with open("/proc/sys/net/ipv4/ip_forward", "w") as file:
-            file.write("1")
+        emulated_hosts.forward()
         for k in range(HOSTS):
-            self.make(k)
+            holder = subprocess.Popen(["unshare", "-n", "-u", "sh", "-c", "echo; exec sleep infinity"],
+                                      stdout=subprocess.PIPE)
+            holder.stdout.readline()
+            self.holder.append(holder)
+            emulated_hosts.connect(k, "node%d" % k, holder)
         return self
 
-    def make(self, k):
-        holder = subprocess.Popen(["unshare", "-n", "-u", "sh", "-c", "echo; exec sleep infinity"],
-                                  stdout=subprocess.PIPE)
-        holder.stdout.readline()
-        self.holder.append(holder)
-        sh("ip link add mv%d type veth peer name mh%d" % (k, k))
-        sh("ip link set mh%d netns %d" % (k, holder.pid))
-        sh("ip addr add 198.18.%d.1/24 dev mv%d" % (k, k))
-        sh("ip link set mv%d up" % k)
-        for command in ("hostname node%d" % k, "ip addr add 198.18.%d.2/24 dev mh%d" % (k, k),
-                        "ip link set mh%d up" % k, "ip link set lo up", "ip route add default via 198.18.%d.1" % k):
-            sh(command, *self.enter(k))
-
     def enter(self, k):
-        return ["nsenter", "-t", str(self.holder[k].pid), "-n", "-u"]
+        return emulated_hosts.enter(self.holder[k])
 
     def __exit__(self, *why):
         for k, holder in enumerate(self.holder):
             holder.kill()
             holder.wait()
-            subprocess.run(["ip", "link", "del", "mv%d" % k], check=False, capture_output=True)
+            emulated_hosts.disconnect(k)
 
 
 def environment(k, port):
-    kept = {name: value for name, value in os.environ.items() if name != INSIDE}
+    kept = {name: value for name, value in os.environ.items() if name != emulated_hosts.INSIDE}
     return {**kept, "RANK": str(k), "LOCAL_RANK": "0", "WORLD_SIZE": str(HOSTS),
             "CUDA_VISIBLE_DEVICES": str(k % ranks.gpus()), "MASTER_ADDR": "198.18.0.2", "MASTER_PORT": str(port),
             "NCCL_HOSTID": "node%d" % k, "NCCL_NET": "Socket", "NCCL_SOCKET_IFNAME": "=mh%d" % k,
@@ -100,8 +86,8 @@ def play(options, slow, folder):
     directory = os.path.join(folder, "slow" if slow else "clean")
     with Hosts() as hosts:
         if slow:
-            sh("tc qdisc add dev mh%d root tbf rate %s burst 1mb latency 50ms" % (SLOW, options.rate),
-               *hosts.enter(SLOW))
+            emulated_hosts.run("tc qdisc add dev mh%d root tbf rate %s burst 1mb latency 50ms" % (SLOW, options.rate),
+                               *hosts.enter(SLOW))
         held, port = ranks.hold_port()
         held.close()
         job = [subprocess.Popen([*hosts.enter(k), options.muster, "run", "--no-report", "--quiet", "--dir", directory,
@@ -137,10 +123,7 @@ def main(arguments):
     if os.geteuid() or ranks.gpus() < 1 or not ranks.have_torch():
         print("skipped: needs root, a GPU and PyTorch")
         return 77
-    if INSIDE not in os.environ:
-        os.execvpe("unshare", ["unshare", "-n", sys.executable, "-B", os.path.abspath(__file__), *arguments],
-                   {**os.environ, INSIDE: "1"})
-    sh("ip link set lo up")
+    emulated_hosts.be_alone(__file__, arguments)
     options.muster = os.path.abspath(harm.find(options.build, "muster"))
     with tempfile.TemporaryDirectory() as folder:
         bad = 0
