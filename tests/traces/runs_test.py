@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-# Run: (kind, guilty ranks, cause) or None, and what must be said about what is not observable.
+# Run: (kind, guilty ranks, cause) or None, and what must be said about what is not observable; what the
+# job lost, in seconds of its own clock, where that is known.
 EXPECTED = {
     "clean": (None, "(4 of 4 ranks): nobody late"),
     "clean-unlike": (None, "(4 of 4 ranks): nobody late"),
@@ -21,7 +22,11 @@ EXPECTED = {
     "hosts-gpuslow": (("late_rank", [2], "gpu"), ""),
     "pipeline": (("late_rank", [2], "gpu"), ""),
     "pipeline-turns": (None, "(2 of 2 ranks): nobody late"),
+    "pipeline-host": (("late_rank", [1], "unknown"), ""),
+    "pipeline-queued": (None, "three times as long by itself as the other stage"),
 }
+LOST_S = {"pipeline-host": 7.96}
+NEAR = 0.3
 
 
 def unpack(log_text, folder, run):
@@ -30,11 +35,14 @@ def unpack(log_text, folder, run):
             subprocess.run([log_text, "make", "-", run], input=source.read(), check=True)
 
 
-def problem(told, finding, said):
-    """What is wrong with the verdict; None: nothing."""
+def problem(told, finding, said, lost_s):
+    """What is wrong with the verdict; None: nothing. lost_s: None where it is not known."""
     found = [(f["kind"], f["ranks"], f["cause"]) for f in told["findings"]]
     if found != ([finding] if finding else []):
         return f"found {found}"
+    costs = [f["cost_run_s"] or f["cost_s"] for f in told["findings"]]
+    if lost_s and abs(sum(costs) - lost_s) > NEAR * lost_s:
+        return f"cost {costs}, lost {lost_s}"
     if not any(said in line for line in told["not_observable"] + [""]):
         return f"not observable: {told['not_observable']}"
     return None
@@ -48,7 +56,7 @@ def main(muster, log_text, runs):
             unpack(log_text, os.path.join(runs, name), run)
             done = subprocess.run([muster, "diagnose", run, "--format", "json"], timeout=60,
                                   stdout=subprocess.PIPE)
-        trouble = problem(json.loads(done.stdout), finding, said)
+        trouble = problem(json.loads(done.stdout), finding, said, LOST_S.get(name))
         print(f"{name}: {trouble or 'right'}", flush=True)
         wrong |= trouble is not None or done.returncode != (finding is not None)
     return wrong

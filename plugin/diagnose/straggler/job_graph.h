@@ -18,8 +18,9 @@
 #include "view/coverage.h"
 #include "view/view.h"
 
-#define MUSTER_NO_OWN MUSTER_NO_NS /* own time: not known */
-#define MUSTER_STAGES 1.5          /* stages of a pipeline may differ by so much by design */
+#define MUSTER_NO_OWN        MUSTER_NO_NS /* own time: not known */
+#define MUSTER_STAGES        1.5          /* stages of a pipeline may differ by so much by design */
+#define MUSTER_STAGES_OF_TWO 3.0          /* two: with one other alone nothing says what is usual */
 enum { MUSTER_NO_UNIT = UINT32_MAX };
 #define MUSTER_RECEIVES (1u << 31) /* of a partner */
 enum {
@@ -111,6 +112,11 @@ struct muster_seat {
     uint32_t far_rows[MUSTER_FARS], hit_rows; /* of them: the one before was, too */
     bool was_far[MUSTER_FARS], was_hit;
     int64_t least_ns; /* from begin to end, of its shortest unit */
+    /* How its host calls, where that is asked for: how long after its call before, where it had
+     * waited for nothing of its GPU's (MUSTER_NO_OWN: seldom seen); whether that is no pace of the
+     * GPU's; whether it is to the call before that its calls are tied. */
+    int64_t host_ns;
+    bool paced, runs;
     bool culprit;
     bool stage; /* no other rank ever does the same: compared with other stages, and its own past */
     bool past;  /* of these the past tells more */
@@ -194,8 +200,8 @@ void muster_graph_make(struct muster_graph *graph, const struct muster_view *vie
 /* Its steps, in this order, each after those before: units with their positions and edges, turns,
  * their order, seats; which edge holds at each position, own times, and how long after what it
  * follows a unit is ready; what is usual where, and by how much each unit is beyond it, net of what
- * it waited for others; stages that no other rank is like against the other stages, and against
- * what they need themselves at other times. */
+ * it waited for others; how hosts call; stages that no other rank is like against the other stages,
+ * and against what they need themselves at other times. */
 void muster_graph_units(struct muster_graph *graph);
 void muster_graph_turns(struct muster_graph *graph);
 void muster_graph_order(struct muster_graph *graph);
@@ -203,6 +209,7 @@ void muster_graph_seats(struct muster_graph *graph);
 void muster_graph_edges(struct muster_graph *graph);
 void muster_graph_leads(struct muster_graph *graph);
 void muster_graph_usual(struct muster_graph *graph);
+void muster_graph_calls(struct muster_graph *graph);
 void muster_graph_stages(struct muster_graph *graph);
 void muster_graph_past(struct muster_graph *graph);
 void muster_graph_hidden(struct muster_graph *graph);
@@ -210,6 +217,9 @@ void muster_graph_hidden(struct muster_graph *graph);
 /* Adds to what each GPU's operations cover what lies before units whose own time is known though
  * something that was not timed lies there. */
 void muster_graph_add_bridged(const struct muster_graph *graph, struct muster_view_span *span);
+
+/* Whether any exchange is of ranks that do not all do the same. */
+bool muster_graph_any_stages(const struct muster_graph *graph);
 
 /* How long another one of its turn waited for the unit, at most; INT64_MAX: not known. */
 int64_t muster_unit_held_ns(const struct muster_graph *graph, uint32_t u);
@@ -389,6 +399,19 @@ static inline bool muster_unit_knows_queued(const struct muster_graph *graph,
 {
     return graph->view->gpu[muster_unit_gpu(graph, unit)].host_times &&
            muster_unit_queued(graph, unit) != MUSTER_QUEUED_UNKNOWN;
+}
+
+/* By so much stages that no other rank is like may differ by design. */
+static inline double muster_stages_differ(const struct muster_view_comm *comm)
+{
+    return comm->members == 2 ? MUSTER_STAGES_OF_TWO : MUSTER_STAGES;
+}
+
+/* "rank 1 takes ..." */
+static inline const char *muster_stages_differ_words(const struct muster_view_comm *comm)
+{
+    return comm->members == 2 ? "three times as long by itself as the other stage"
+                              : "half as long again by itself as the other stages";
 }
 
 /* Whether its GPU began as soon as it was called: it waited for its host. */

@@ -5,14 +5,28 @@
 #include "base/clock.h"
 #include "base/sort.h"
 #include "diagnose/straggler/job_graph.h"
+#include "diagnose/straggler/pace.h"
 
 #define TIMED 0.9 /* of the operations of a GPU: fewer do not tell what it did in all */
 
-/* Own times of the units of one member that begin with one function; logs, so that a pause counts
- * for little. */
-struct pace {
-    double sum;
-    uint32_t n;
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What is compared of an exchange: what its GPU took by itself, and its host from call to call. */
+enum { GPU, HOST, SIDES };
+
+/* By function: sends, receives. */
+struct stages {
+    struct muster_pace (*pace)[2][SIDES]; /* of each member's units */
+    int64_t (*most_ns)[2][SIDES]; /* of each communicator; MUSTER_NO_OWN: nothing to compare with */
+    double *scratch;
 };
 
 static bool is_stage(const struct muster_graph *graph, const struct muster_unit *unit,
@@ -23,23 +37,62 @@ static bool is_stage(const struct muster_graph *graph, const struct muster_unit 
            unit->own_ns != MUSTER_NO_SHORT;
 }
 
-static struct pace *pace_of(const struct muster_graph *graph, struct pace (*pace)[2],
-                            const struct muster_unit *unit)
+static bool receives(const struct muster_graph *graph, const struct muster_unit *unit)
 {
-    const struct muster_view_op *op = &graph->view->op[muster_unit_op(graph, unit)];
-    return &pace[op->member][op->func == MUSTER_FUNC_RECV];
+    return graph->view->op[muster_unit_op(graph, unit)].func == MUSTER_FUNC_RECV;
 }
 
-/* What a stage usually takes: the lower median of the stages. */
-static int64_t usual_stage(const struct muster_view_comm *comm, struct pace (*pace)[2], bool recv,
-                           double *scratch)
+static void find_paces(const struct muster_graph *graph, struct stages *stages)
+{
+    for (size_t u = 0; u < graph->units; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        uint32_t member = muster_unit_member(graph, unit);
+        if (!is_stage(graph, unit, graph->view->member[member].comm))
+            continue;
+        struct muster_pace *pace = stages->pace[member][receives(graph, unit)];
+        muster_pace_add(&pace[GPU], muster_unit_own_ns(graph, unit));
+        if (graph->seat[unit->seat].host_ns != MUSTER_NO_OWN)
+            muster_pace_add(&pace[HOST], graph->seat[unit->seat].host_ns);
+    }
+}
+
+/* What a stage may take: more than the lower median of the stages by what they differ by design. */
+static int64_t most_of_stages(const struct muster_view_comm *comm, const struct stages *stages,
+                              bool recv, unsigned side)
 {
     size_t n = 0;
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
-        if (pace[m][recv].n)
-            scratch[n++] = exp(pace[m][recv].sum / pace[m][recv].n);
-    muster_sort_double(scratch, n);
-    return n < 2 ? MUSTER_NO_OWN : (int64_t)(MUSTER_STAGES * scratch[(n - 1) / 2]);
+    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++) {
+        const struct muster_pace *pace = &stages->pace[m][recv][side];
+        if (pace->n)
+            stages->scratch[n++] = muster_pace_ns(pace);
+    }
+    muster_sort_double(stages->scratch, n);
+    return n < 2 ? MUSTER_NO_OWN
+                 : (int64_t)(muster_stages_differ(comm) * stages->scratch[(n - 1) / 2]);
+}
+
+/* Whether its host called after its GPU was done with what ran before, so that the GPU had to wait
+ * for it; *host_ns: so much of its own time. */
+static bool waited_for_host(const struct muster_graph *graph, const struct muster_unit *unit,
+                            int64_t *host_ns)
+{
+    *host_ns = muster_unit_host(graph, unit);
+    return *host_ns != MUSTER_NO_OWN && *host_ns > 0 &&
+           muster_unit_knows(graph, unit, MUSTER_EDGE_CALL);
+}
+
+/* Who waits for another stage has its host ahead, so that its GPU takes its work from a queue.
+ * Where a GPU waited for its host, only what it took after the call is held against what those of
+ * the others took; what its host did before that, against their hosts. */
+static int64_t excess_of(const struct muster_graph *graph, const struct muster_unit *unit,
+                         const int64_t most_ns[SIDES])
+{
+    int64_t excess_ns = muster_unit_own_ns(graph, unit) - most_ns[GPU], before_ns;
+    if (most_ns[HOST] == MUSTER_NO_OWN || !waited_for_host(graph, unit, &before_ns))
+        return excess_ns;
+    int64_t host_ns = muster_unit_own(graph, unit, MUSTER_EDGE_CALL) - most_ns[HOST];
+    int64_t by_either = most(excess_ns - before_ns, host_ns);
+    return least(excess_ns, by_either);
 }
 
 /* What each GPU did by itself in all, at positions that come again. */
@@ -56,14 +109,15 @@ static double *own_of_gpus(const struct muster_graph *graph)
     return sum;
 }
 
-/* What all stages usually do by themselves in all; the lower median. */
-static double usual_sum(const struct muster_view *view, const struct muster_view_comm *comm,
-                        const double *of_gpu, double *scratch)
+/* What a stage may do by itself in all: as above. */
+static double most_in_all(const struct muster_view *view, const struct muster_view_comm *comm,
+                          const double *of_gpu, double *scratch)
 {
     for (uint32_t m = 0; m < comm->members; m++)
         scratch[m] = of_gpu[view->member[comm->first_member + m].gpu];
     muster_sort_double(scratch, comm->members);
-    return comm->members ? scratch[(comm->members - 1) / 2] : 0;
+    size_t n = comm->members;
+    return n ? muster_stages_differ(comm) * scratch[(n - 1) / 2] : 0;
 }
 
 /* Whether nearly all that each GPU of the communicator did was timed: only then its sum is. */
@@ -96,8 +150,7 @@ static double *timed_of_gpus(const struct muster_view *view, struct muster_arena
     return timed;
 }
 
-/* Whether any exchange is of ranks that do not all do the same. */
-static bool any_stages(const struct muster_graph *graph)
+bool muster_graph_any_stages(const struct muster_graph *graph)
 {
     bool any = false;
     for (size_t t = 0; t < graph->turns && !any && graph->first_partner; t++)
@@ -105,48 +158,52 @@ static bool any_stages(const struct muster_graph *graph)
     return any;
 }
 
+static void evaluate_stages(struct muster_graph *graph, const struct stages *stages,
+                            const double *of_gpu, const double *most)
+{
+    const struct muster_view *view = graph->view;
+    for (size_t u = 0; u < graph->units; u++) {
+        struct muster_unit *unit = &graph->unit[u];
+        uint32_t comm = view->member[muster_unit_member(graph, unit)].comm;
+        const int64_t *most_ns = stages->most_ns[comm][receives(graph, unit)];
+        if (is_stage(graph, unit, comm) && most_ns[GPU] != MUSTER_NO_OWN) {
+            bool slow = of_gpu[muster_unit_gpu(graph, unit)] > most[comm];
+            int64_t excess_ns = excess_of(graph, unit, most_ns);
+            unit->evaluated = unit->stage = true;
+            muster_unit_set_excess(graph, unit, slow || excess_ns < 0 ? excess_ns : 0,
+                                   muster_unit_host(graph, unit));
+        }
+    }
+}
+
 /* Stages that no other rank is like are compared with the other stages: they differ by design, but
  * not by much. */
 void muster_graph_stages(struct muster_graph *graph)
 {
     const struct muster_view *view = graph->view;
-    if (!any_stages(graph))
+    if (!muster_graph_any_stages(graph))
         return;
     struct muster_arena *memory = graph->making;
-    struct pace(*pace)[2] = muster_arena_array(memory, view->members + 1, sizeof *pace);
-    double *scratch = muster_arena_array(memory, view->members + 1, sizeof *scratch);
-    int64_t(*usual)[2] = muster_arena_array(memory, view->comms + 1, sizeof *usual);
+    struct stages stages = {
+        .pace = muster_arena_array(memory, view->members + 1, sizeof *stages.pace),
+        .most_ns = muster_arena_array(memory, view->comms + 1, sizeof *stages.most_ns),
+        .scratch = muster_arena_array(memory, view->members + 1, sizeof *stages.scratch),
+    };
     double *of_gpu = own_of_gpus(graph);
-    double *sum = muster_arena_array(memory, view->comms + 1, sizeof *sum);
+    double *most = muster_arena_array(memory, view->comms + 1, sizeof *most);
     double *timed = timed_of_gpus(view, memory);
     if (memory->failed)
         return;
-    for (size_t u = 0; u < graph->units; u++) {
-        const struct muster_unit *unit = &graph->unit[u];
-        if (is_stage(graph, unit, view->member[muster_unit_member(graph, unit)].comm)) {
-            struct pace *own = pace_of(graph, pace, unit);
-            own->sum += log1p((double)muster_unit_own_ns(graph, unit));
-            own->n++;
-        }
-    }
+    find_paces(graph, &stages);
     for (size_t c = 0; c < view->comms; c++) {
-        usual[c][0] = usual_stage(&view->comm[c], pace, false, scratch);
-        usual[c][1] = usual_stage(&view->comm[c], pace, true, scratch);
-        bool whole = all_timed(view, &view->comm[c], timed);
-        sum[c] = whole ? usual_sum(view, &view->comm[c], of_gpu, scratch) : INFINITY;
+        const struct muster_view_comm *comm = &view->comm[c];
+        for (unsigned recv = 0; recv < 2; recv++)
+            for (unsigned side = 0; side < SIDES; side++)
+                stages.most_ns[c][recv][side] = most_of_stages(comm, &stages, recv, side);
+        bool whole = all_timed(view, comm, timed);
+        most[c] = whole ? most_in_all(view, comm, of_gpu, stages.scratch) : INFINITY;
     }
-    for (size_t u = 0; u < graph->units; u++) {
-        struct muster_unit *unit = &graph->unit[u];
-        uint32_t comm = view->member[muster_unit_member(graph, unit)].comm;
-        int64_t its = usual[comm][view->op[muster_unit_op(graph, unit)].func == MUSTER_FUNC_RECV];
-        if (is_stage(graph, unit, comm) && its != MUSTER_NO_OWN) {
-            bool slow = of_gpu[muster_unit_gpu(graph, unit)] > MUSTER_STAGES * sum[comm];
-            int64_t own_ns = muster_unit_own_ns(graph, unit);
-            int64_t excess_ns = slow || own_ns < its ? own_ns - its : 0;
-            unit->evaluated = unit->stage = true;
-            muster_unit_set_excess(graph, unit, excess_ns, muster_unit_host(graph, unit));
-        }
-    }
+    evaluate_stages(graph, &stages, of_gpu, most);
 }
 
 /* ---- against what they need at other times ---- */
@@ -164,13 +221,21 @@ enum {
     OFTENER = 2,
 };
 
-/* What the units of each seat took by themselves: own[first[s]] to own[first[s + 1]]. */
+/* What the units of each seat took, by sides: [first[s]] to [first[s + 1]]. */
 struct past {
     size_t *first;
-    int64_t *own, *usual; /* usual: MUSTER_NO_OWN: too few */
-    double *more_ns;      /* beyond that, and beyond the other stages */
+    int64_t *took[SIDES];  /* INT64_MAX: not known */
+    int64_t *usual[SIDES]; /* MUSTER_NO_OWN: too few */
+    double *more_ns;       /* beyond that, and beyond the other stages */
     double *stage_ns;
 };
+
+/* From the call before; INT64_MAX: not known. */
+static int64_t call_to_call(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    bool known = muster_unit_knows(graph, unit, MUSTER_EDGE_CALL);
+    return known ? muster_unit_own(graph, unit, MUSTER_EDGE_CALL) : INT64_MAX;
+}
 
 static bool has_past(const struct muster_graph *graph, const struct muster_unit *unit)
 {
@@ -201,8 +266,11 @@ static void gather(const struct muster_graph *graph, struct past *past)
         past->first[s + 2] += past->first[s + 1];
     for (size_t u = 0; u < graph->units; u++) {
         const struct muster_unit *unit = &graph->unit[u];
-        if (has_past(graph, unit))
-            past->own[past->first[unit->seat + 1]++] = muster_unit_own_ns(graph, unit);
+        if (has_past(graph, unit)) {
+            size_t at = past->first[unit->seat + 1]++;
+            past->took[GPU][at] = muster_unit_own_ns(graph, unit);
+            past->took[HOST][at] = call_to_call(graph, unit);
+        }
     }
 }
 
@@ -223,25 +291,47 @@ static uint64_t *covered_of_seats(const struct muster_graph *graph)
     return covered;
 }
 
+static int64_t quickest_quarter(int64_t *took, size_t n)
+{
+    muster_sort_i64(took, n);
+    while (n > 0 && took[n - 1] == INT64_MAX)
+        n--;
+    return n < UNITS_LEAST ? MUSTER_NO_OWN : took[(n - 1) / QUARTER];
+}
+
 /* covered: NULL where the past is the whole run. */
 static void find_usual(const struct muster_graph *graph, const uint64_t *covered, struct past *past)
 {
     for (size_t s = 0; s < graph->seats; s++) {
         size_t n = past->first[s + 1] - past->first[s];
-        int64_t *own = past->own + past->first[s];
-        past->usual[s] = MUSTER_NO_OWN;
         bool begun = covered && covered[s] < PAST_NS;
-        if (n >= UNITS_LEAST && !begun) {
-            muster_sort_i64(own, n);
-            past->usual[s] = own[(n - 1) / QUARTER];
+        for (unsigned side = 0; side < SIDES; side++) {
+            past->usual[side][s] =
+                begun ? MUSTER_NO_OWN : quickest_quarter(past->took[side] + past->first[s], n);
         }
     }
 }
 
-/* Of a seat with a past: beyond it a unit is slow. */
-static int64_t limit_of(const struct past *past, uint32_t seat)
+/* What is beyond `usual`; where it is no more than passes for that, by how much: negative. */
+static int64_t beyond(int64_t ns, int64_t usual)
 {
-    return (int64_t)(TIMES * (double)past->usual[seat]);
+    int64_t limit = (int64_t)(TIMES * (double)usual);
+    return ns > limit ? ns - usual : ns - limit;
+}
+
+/* How much longer than at other times, of a seat with a past; 0 and less: not. As above, what its
+ * host did before it called is held against what that takes at other times. */
+static int64_t longer_of(const struct muster_graph *graph, const struct past *past,
+                         const struct muster_unit *unit)
+{
+    int64_t usual_ns = past->usual[GPU][unit->seat], paced_ns = past->usual[HOST][unit->seat];
+    int64_t own_ns = muster_unit_own_ns(graph, unit), before_ns;
+    int64_t longer = beyond(own_ns, usual_ns);
+    if (!graph->seat[unit->seat].runs || paced_ns == MUSTER_NO_OWN ||
+        !waited_for_host(graph, unit, &before_ns))
+        return longer;
+    int64_t host = beyond(call_to_call(graph, unit), paced_ns);
+    return least(longer, most(beyond(own_ns - before_ns, usual_ns), host));
 }
 
 /* Where a seat is slow in more than a quarter, and as often at all times, nothing of it is. */
@@ -253,10 +343,10 @@ static void drop_always_uneven(const struct muster_graph *graph, struct past *pa
     for (uint32_t u = 0; u < graph->units && !memory->failed; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         uint32_t s = unit->seat;
-        if (!has_past(graph, unit) || past->usual[s] == MUSTER_NO_OWN)
+        if (!has_past(graph, unit) || past->usual[GPU][s] == MUSTER_NO_OWN)
             continue;
         size_t n = past->first[s + 1] - past->first[s];
-        slow[s][seen[s]++ * PARTS / n] += muster_unit_own_ns(graph, unit) > limit_of(past, s);
+        slow[s][seen[s]++ * PARTS / n] += longer_of(graph, past, unit) > 0;
     }
     for (size_t s = 0; s < graph->seats && !memory->failed; s++) {
         uint64_t all = 0, quiet = 0;
@@ -267,22 +357,18 @@ static void drop_always_uneven(const struct muster_graph *graph, struct past *pa
         }
         bool often = QUARTER * all > past->first[s + 1] - past->first[s];
         if (often && OFTENER * quiet * PARTS >= all * QUIET)
-            past->usual[s] = MUSTER_NO_OWN;
+            past->usual[GPU][s] = MUSTER_NO_OWN;
     }
 }
 
-/* How much longer than at other times, no longer than anybody waited for it; 0 and less: not. */
+/* The same, no longer than anybody waited for it. */
 static int64_t more_of(const struct muster_graph *graph, const struct past *past, uint32_t u)
 {
     const struct muster_unit *unit = &graph->unit[u];
-    int64_t usual = past->usual[unit->seat], own = muster_unit_own_ns(graph, unit);
-    if (usual == MUSTER_NO_OWN)
+    if (past->usual[GPU][unit->seat] == MUSTER_NO_OWN)
         return INT64_MIN;
-    int64_t most = limit_of(past, unit->seat);
-    if (own <= most)
-        return own - most;
-    int64_t held = muster_unit_held_ns(graph, u);
-    return held < own - usual ? held : own - usual;
+    int64_t longer = longer_of(graph, past, unit);
+    return longer > 0 ? least(longer, muster_unit_held_ns(graph, u)) : longer;
 }
 
 /* Of each seat all units are told by the comparison that finds more. */
@@ -298,7 +384,7 @@ static void weigh(struct muster_graph *graph, struct past *past)
     }
     for (size_t s = 0; s < graph->seats; s++)
         graph->seat[s].past =
-            past->usual[s] != MUSTER_NO_OWN && past->more_ns[s] > past->stage_ns[s];
+            past->usual[GPU][s] != MUSTER_NO_OWN && past->more_ns[s] > past->stage_ns[s];
 }
 
 void muster_graph_past(struct muster_graph *graph)
@@ -309,8 +395,10 @@ void muster_graph_past(struct muster_graph *graph)
         return;
     struct past past = {
         .first = muster_arena_array(memory, seats + 2, sizeof *past.first),
-        .own = muster_arena_array(memory, stages, sizeof *past.own),
-        .usual = muster_arena_array(memory, seats, sizeof *past.usual),
+        .took = {muster_arena_array(memory, stages, sizeof **past.took),
+                 muster_arena_array(memory, stages, sizeof **past.took)},
+        .usual = {muster_arena_array(memory, seats, sizeof **past.usual),
+                  muster_arena_array(memory, seats, sizeof **past.usual)},
         .more_ns = muster_arena_array(memory, seats, sizeof *past.more_ns),
         .stage_ns = muster_arena_array(memory, seats, sizeof *past.stage_ns),
     };

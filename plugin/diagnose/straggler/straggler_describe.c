@@ -104,6 +104,8 @@ static void put_delay(const struct muster_graph *graph, const struct muster_susp
                       struct muster_finding *finding)
 {
     const struct muster_view_gpu *gpu = &graph->view->gpu[own->gpu];
+    const struct muster_view_comm *comm =
+        &graph->view->comm[graph->view->member[muster_unit_member(graph, detail->first)].comm];
     char others[32] = "none";
     if (detail->others >= 0.0005)
         snprintf(others, sizeof others, "%.1f %%", 100 * detail->others);
@@ -117,10 +119,10 @@ static void put_delay(const struct muster_graph *graph, const struct muster_susp
                             "whether this stage has more work then by design, or is slow");
     } else if (detail->first->stage) {
         muster_finding_line(&finding->evidence,
-                            "slowest stage: rank %" PRId32 " took half as long again by itself as "
-                            "the other stages usually do, or longer, in %" PRIu32 " of %" PRIu32
-                            " exchanges",
-                            gpu->rank, detail->late, detail->turns);
+                            "slowest stage: rank %" PRId32 " took %s, or longer, in %" PRIu32
+                            " of %" PRIu32 " exchanges",
+                            gpu->rank, muster_stages_differ_words(comm), detail->late,
+                            detail->turns);
         muster_finding_line(&finding->not_observable,
                             "whether this stage has more work by design, or has become slow");
     } else if (own->host) {

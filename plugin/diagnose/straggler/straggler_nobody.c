@@ -144,8 +144,9 @@ static void put_stages(const struct muster_view_comm *own, const struct verdict 
         muster_finding_line(to,
                             "communicator %016" PRIx64 ": in %" PRIu64 " of %" PRIu64
                             " operations no other rank has the same program: a stage that always "
-                            "takes longer is told only from half as long again as the others on",
-                            own->id, verdict->stages, verdict->compared);
+                            "takes longer is told only where it takes %s",
+                            own->id, verdict->stages, verdict->compared,
+                            muster_stages_differ_words(own));
     }
 }
 

@@ -5,6 +5,8 @@
 /* Where a circle of edges had to be cut, what is followed is not known yet, and holds nothing. */
 #define NOT_YET (INT64_MAX / 4)
 
+#define WAITED 1.5 /* times what a host takes by itself from call to call: it waited */
+
 static const struct muster_lanes none = {{0}};
 static const struct muster_lanes not_yet = {{NOT_YET, NOT_YET}};
 static const struct muster_lanes_after after_not_yet = {{MUSTER_NO_SHORT, MUSTER_NO_SHORT}};
@@ -317,6 +319,22 @@ static struct muster_lanes once_called(const struct muster_graph *graph,
     return muster_unit_knows_queued(graph, unit) ? sooner(at, plus(call, queued_ns)) : at;
 }
 
+/* A host calls sooner by what it called sooner before, and by what it waited since; `at`: if it had
+ * waited. */
+static struct muster_lanes paced(const struct muster_what_if *what_if, uint32_t u,
+                                 struct muster_lanes at)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const struct muster_unit *unit = &graph->unit[u];
+    const struct muster_seat *seat = &graph->seat[unit->seat];
+    if (!seat->paced || !muster_unit_knows(graph, unit, MUSTER_EDGE_CALL))
+        return at;
+    int64_t took_ns = muster_unit_own(graph, unit, MUSTER_EDGE_CALL);
+    bool waited = (double)took_ns > WAITED * (double)seat->host_ns;
+    int64_t waited_ns = waited ? took_ns - seat->host_ns : 0;
+    return sooner(at, plus(call_of(what_if, u - 1), waited_ns));
+}
+
 /* How much sooner it begins; *call: is called. `lanes`: those in which it needs no longer than is
  * usual. */
 static inline struct muster_lanes begin_unit(const struct muster_what_if *what_if, uint32_t u,
@@ -327,7 +345,7 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
     const struct muster_seat *seat = &graph->seat[unit->seat];
     struct before own = before_of(what_if, unit, unit->own);
     struct muster_lanes at = local(what_if, u, &own), more = none;
-    *call = at;
+    *call = paced(what_if, u, at);
     at = behind_gpu(graph, unit, &own, at);
     bool late = lanes && (seat->log_e > 0 || seat->hidden);
     int64_t excess_ns = late ? most(muster_unit_excess_ns(graph, unit), 0) : 0;

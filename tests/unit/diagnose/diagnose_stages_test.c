@@ -75,6 +75,7 @@ struct line {
     uint64_t ahead_ns;       /* its host calls so long before */
     uint64_t fifth_ns;       /* more work before one send of five of rank 0 */
     uint64_t fifths;         /* so many of five instead; 0: one */
+    uint64_t second_ns;      /* work of rank 1 before its sends; 0: 900 us */
     uint64_t later_ns;       /* from some step on, more work of rank 0 before its first send */
     uint64_t clock_ns[LINE]; /* as if there were one clock */
 };
@@ -108,7 +109,7 @@ static void play_step(struct line *line, uint64_t first_ns)
             line->clock_ns[0] > line->clock_ns[1] ? line->clock_ns[0] : line->clock_ns[1];
         add(line, 0, MUSTER_FUNC_SEND, number, last_ns + 100 * US);
         add(line, 1, MUSTER_FUNC_RECV, number, last_ns + 100 * US);
-        line->clock_ns[1] += 900 * US + number % 5 * 7 * US;
+        line->clock_ns[1] += (line->second_ns ? line->second_ns : 900 * US) + number % 5 * 7 * US;
         back_ns[b] = line->clock_ns[1] + 100 * US;
         add(line, 1, MUSTER_FUNC_SEND, number, back_ns[b]);
     }
@@ -174,6 +175,29 @@ static void test_some_seconds_are_no_past_while_the_job_runs(void **state)
     }
 }
 
+/* With one other stage alone, which may be made for less work. */
+static void test_of_two_stages_one_is_slow_from_three_times_the_other_on(void **state)
+{
+    static const struct {
+        uint64_t second_ns;
+        size_t findings;
+    } cases[] = {{2 * MS, 0}, {5 * MS, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct line line = {.ahead_ns = 20 * MS, .second_ns = cases[i].second_ns};
+        struct muster_findings findings = play(&line, LONG);
+        const struct muster_finding_lines *lines = &findings.not_observable;
+        assert_int_equal(findings.n, cases[i].findings);
+        if (findings.n > 0) {
+            assert_int_equal(findings.finding[0].rank[0], 1);
+            lines = &findings.finding[0].evidence;
+        }
+        assert_true(ranks_has_line(lines, "three times as long by itself as the other stage"));
+        muster_findings_free(&findings);
+        ranks_end(&line.ranks);
+    }
+}
+
 /* Two sends of five, from beginning to end: that is how the stage is. */
 static void test_a_stage_that_is_uneven_at_all_times_is_not_slow(void **state)
 {
@@ -227,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_stage_with_a_little_more_work_is_not_named),
         cmocka_unit_test(test_a_stage_that_becomes_slow_is_held_against_its_past),
         cmocka_unit_test(test_some_seconds_are_no_past_while_the_job_runs),
+        cmocka_unit_test(test_of_two_stages_one_is_slow_from_three_times_the_other_on),
         cmocka_unit_test(test_a_stage_that_is_uneven_at_all_times_is_not_slow),
         cmocka_unit_test(test_stages_that_do_not_change_are_not_named_and_the_limit_is_said),
         cmocka_unit_test(test_a_delay_as_large_as_is_claimed_would_have_been_found),
