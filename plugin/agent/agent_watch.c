@@ -187,10 +187,8 @@ static void gather_finding(void *arg, const struct muster_finding *finding)
 static void gather_late(void *arg, const struct muster_finding *finding)
 {
     struct muster_findings *late = arg;
-    struct muster_finding *copy =
-        finding->kind == MUSTER_FINDING_LATE_RANK ? muster_findings_add(late) : NULL;
-    if (copy)
-        *copy = *finding;
+    if (finding->kind == MUSTER_FINDING_LATE_RANK)
+        muster_findings_copy(late, finding);
 }
 
 static void report_late(const struct muster_agent_watch *watch, const struct muster_agent_job *job)

@@ -48,6 +48,15 @@ struct muster_finding *muster_findings_add(struct muster_findings *findings)
     return finding;
 }
 
+struct muster_finding *muster_findings_copy(struct muster_findings *findings,
+                                            const struct muster_finding *finding)
+{
+    struct muster_finding *copy = muster_findings_add(findings);
+    if (copy)
+        *copy = *finding;
+    return copy;
+}
+
 void muster_findings_free(struct muster_findings *findings)
 {
     free(findings->finding);
@@ -58,12 +67,10 @@ bool muster_findings_join(struct muster_findings *findings, struct muster_findin
 {
     size_t n = findings->n;
     for (size_t i = 0; i < more->n; i++) {
-        struct muster_finding *own = muster_findings_add(findings);
-        if (!own) {
+        if (!muster_findings_copy(findings, &more->finding[i])) {
             findings->n = n;
             return false;
         }
-        *own = more->finding[i];
     }
     for (unsigned i = 0; i < more->not_observable.n; i++)
         muster_finding_line(&findings->not_observable, "%s", more->not_observable.line[i]);

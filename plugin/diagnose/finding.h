@@ -134,6 +134,9 @@ void muster_findings_name(struct muster_findings *findings, const struct muster_
 
 /* A new, zeroed finding at the end (gpu -1, root -1); NULL: no memory. */
 struct muster_finding *muster_findings_add(struct muster_findings *findings);
+/* A copy of one that is not of these, at the end; NULL: no memory. */
+struct muster_finding *muster_findings_copy(struct muster_findings *findings,
+                                            const struct muster_finding *finding);
 void muster_findings_free(struct muster_findings *findings);
 /* What `more` holds comes behind, and `more` is empty. False: no memory; *findings is as before. */
 bool muster_findings_join(struct muster_findings *findings, struct muster_findings *more);

@@ -237,10 +237,9 @@ static void remember(struct muster_watch *watch, const struct muster_findings *n
         const struct muster_finding *finding = &now->finding[i];
         bool waits =
             is_slow(finding) && is_worth_emitting(finding) && !covering(&watch->known, finding);
-        struct muster_finding *copy = waits ? muster_findings_add(&maybe) : NULL;
+        struct muster_finding *copy = waits ? muster_findings_copy(&maybe, finding) : NULL;
         if (!copy)
             continue;
-        *copy = *finding;
         copy->since_unix_ns = since_of(watch, finding);
         looks[maybe.n - 1] = scans_of(watch, copy);
     }

@@ -94,10 +94,9 @@ static void put_emitted(const struct muster_finding *emitted, struct muster_find
 
 static bool add_past(const struct muster_finding *emitted, struct muster_findings *findings)
 {
-    struct muster_finding *past = muster_findings_add(findings);
+    struct muster_finding *past = muster_findings_copy(findings, emitted);
     if (!past)
         return false;
-    *past = *emitted;
     muster_finding_line(&past->evidence, "told while the job ran");
     if (is_hang(emitted) || emitted->resolved || emitted->retracted)
         return true;

@@ -492,10 +492,8 @@ static bool keep_heard(struct muster_evaluator *evaluator, struct muster_finding
         const struct muster_finding *known = &evaluator->hangs.known.finding[i];
         if (known->resolved || is_heard_whole(evaluator, known))
             continue;
-        struct muster_finding *copy = muster_findings_add(now);
-        if (!copy)
+        if (!muster_findings_copy(now, known))
             return false;
-        *copy = *known;
     }
     return true;
 }

@@ -49,10 +49,9 @@ bool muster_host_findings(const struct muster_join *join, uint64_t now_ns,
         for (size_t i = 0; i < host->findings && host->instance; i++) {
             if (!muster_join_hears(join, host, now_ns) || !is_believed(join, h, &host->finding[i]))
                 continue;
-            struct muster_finding *finding = muster_findings_add(findings);
+            struct muster_finding *finding = muster_findings_copy(findings, &host->finding[i]);
             if (!finding)
                 return false;
-            *finding = host->finding[i];
             memcpy(finding->host, host->host, sizeof finding->host);
         }
     }

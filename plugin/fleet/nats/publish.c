@@ -129,12 +129,10 @@ static bool copy_findings(const struct muster_finding *finding, size_t n,
 {
     struct muster_findings copies = {0};
     for (size_t i = 0; i < n; i++) {
-        struct muster_finding *copy = muster_findings_add(&copies);
-        if (!copy) {
+        if (!muster_findings_copy(&copies, &finding[i])) {
             muster_findings_free(&copies);
             return false;
         }
-        *copy = finding[i];
     }
     muster_findings_free(to);
     *to = copies;
