@@ -15,8 +15,7 @@ enum {
 /* When a unit was called, on its GPU's clock. */
 static int64_t called_ns(const struct muster_graph *graph, const struct muster_unit *unit)
 {
-    int64_t queued_ns = (int64_t)(muster_unit_queued(graph, unit) * MUSTER_QUEUED_NS);
-    return (int64_t)muster_unit_begin_ns(graph, unit) - queued_ns;
+    return (int64_t)muster_unit_begin_ns(graph, unit) - muster_unit_queued_ns(graph, unit);
 }
 
 /* Whether nothing of its GPU's that was called before ended between the call before and its own: so
@@ -72,7 +71,7 @@ static void note_calls(const struct muster_graph *graph, uint32_t first, uint32_
                        struct calls *calls)
 {
     const struct muster_unit *unit = &graph->unit[u];
-    int64_t queued_ns = (int64_t)(muster_unit_queued(graph, unit) * MUSTER_QUEUED_NS);
+    int64_t queued_ns = muster_unit_queued_ns(graph, unit);
     int64_t own_ns = muster_unit_own(graph, unit, MUSTER_EDGE_LAST);
     int64_t took_ns = muster_unit_own(graph, unit, MUSTER_EDGE_CALL);
     note(&calls->from_call, !calls->n, took_ns);

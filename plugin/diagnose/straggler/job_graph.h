@@ -187,6 +187,17 @@ struct muster_graph {
     size_t units, groups, labels, turns, ordered, seats, positions;
 };
 
+/* The later and the sooner, of times or of spans. */
+static inline int64_t muster_ns_most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int64_t muster_ns_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Whoever is late has one other rank alone to be held against. */
 static inline bool muster_view_is_pair(const struct muster_view *view)
 {
@@ -336,6 +347,13 @@ static inline uint16_t muster_unit_queued(const struct muster_graph *graph,
     return graph->view->op[muster_unit_op(graph, unit)].queued;
 }
 
+/* Of one that is known. */
+static inline int64_t muster_unit_queued_ns(const struct muster_graph *graph,
+                                            const struct muster_unit *unit)
+{
+    return (int64_t)(muster_unit_queued(graph, unit) * MUSTER_QUEUED_NS);
+}
+
 static inline uint32_t muster_unit_member(const struct muster_graph *graph,
                                           const struct muster_unit *unit)
 {
@@ -469,11 +487,10 @@ static inline int64_t muster_unit_own(const struct muster_graph *graph,
 static inline int64_t muster_unit_host(const struct muster_graph *graph,
                                        const struct muster_unit *unit)
 {
-    uint16_t queued = muster_unit_queued(graph, unit);
     int64_t own_ns = muster_unit_own_ns(graph, unit);
     if (!muster_unit_knows_queued(graph, unit) || own_ns == MUSTER_NO_OWN)
         return MUSTER_NO_OWN;
-    int64_t queued_ns = unit->edge == MUSTER_EDGE_CALL ? 0 : (int64_t)(queued * MUSTER_QUEUED_NS);
+    int64_t queued_ns = unit->edge == MUSTER_EDGE_CALL ? 0 : muster_unit_queued_ns(graph, unit);
     return own_ns > queued_ns ? own_ns - queued_ns : 0;
 }
 

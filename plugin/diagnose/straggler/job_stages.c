@@ -9,16 +9,6 @@
 
 #define TIMED 0.9 /* of the operations of a GPU: fewer do not tell what it did in all */
 
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* What is compared of an exchange: what its GPU took by itself, and its host from call to call. */
 enum { GPU, HOST, SIDES };
 
@@ -26,6 +16,8 @@ enum { GPU, HOST, SIDES };
 struct stages {
     struct muster_pace (*pace)[2][SIDES]; /* of each member's units */
     int64_t (*most_ns)[2][SIDES]; /* of each communicator; MUSTER_NO_OWN: nothing to compare with */
+    double *of_gpu;               /* what each GPU did by itself in all */
+    double *most_in_all;          /* of each communicator: what one may */
     double *scratch;
 };
 
@@ -91,8 +83,8 @@ static int64_t excess_of(const struct muster_graph *graph, const struct muster_u
     if (most_ns[HOST] == MUSTER_NO_OWN || !waited_for_host(graph, unit, &before_ns))
         return excess_ns;
     int64_t host_ns = muster_unit_own(graph, unit, MUSTER_EDGE_CALL) - most_ns[HOST];
-    int64_t by_either = most(excess_ns - before_ns, host_ns);
-    return least(excess_ns, by_either);
+    int64_t by_either = muster_ns_most(excess_ns - before_ns, host_ns);
+    return muster_ns_least(excess_ns, by_either);
 }
 
 /* What each GPU did by itself in all, at positions that come again. */
@@ -111,13 +103,13 @@ static double *own_of_gpus(const struct muster_graph *graph)
 
 /* What a stage may do by itself in all: as above. */
 static double most_in_all(const struct muster_view *view, const struct muster_view_comm *comm,
-                          const double *of_gpu, double *scratch)
+                          const struct stages *stages)
 {
     for (uint32_t m = 0; m < comm->members; m++)
-        scratch[m] = of_gpu[view->member[comm->first_member + m].gpu];
-    muster_sort_double(scratch, comm->members);
+        stages->scratch[m] = stages->of_gpu[view->member[comm->first_member + m].gpu];
+    muster_sort_double(stages->scratch, comm->members);
     size_t n = comm->members;
-    return n ? muster_stages_differ(comm) * scratch[(n - 1) / 2] : 0;
+    return n ? muster_stages_differ(comm) * stages->scratch[(n - 1) / 2] : 0;
 }
 
 /* Whether nearly all that each GPU of the communicator did was timed: only then its sum is. */
@@ -158,8 +150,7 @@ bool muster_graph_any_stages(const struct muster_graph *graph)
     return any;
 }
 
-static void evaluate_stages(struct muster_graph *graph, const struct stages *stages,
-                            const double *of_gpu, const double *most)
+static void evaluate_stages(struct muster_graph *graph, const struct stages *stages)
 {
     const struct muster_view *view = graph->view;
     for (size_t u = 0; u < graph->units; u++) {
@@ -167,7 +158,7 @@ static void evaluate_stages(struct muster_graph *graph, const struct stages *sta
         uint32_t comm = view->member[muster_unit_member(graph, unit)].comm;
         const int64_t *most_ns = stages->most_ns[comm][receives(graph, unit)];
         if (is_stage(graph, unit, comm) && most_ns[GPU] != MUSTER_NO_OWN) {
-            bool slow = of_gpu[muster_unit_gpu(graph, unit)] > most[comm];
+            bool slow = stages->of_gpu[muster_unit_gpu(graph, unit)] > stages->most_in_all[comm];
             int64_t excess_ns = excess_of(graph, unit, most_ns);
             unit->evaluated = unit->stage = true;
             muster_unit_set_excess(graph, unit, slow || excess_ns < 0 ? excess_ns : 0,
@@ -187,10 +178,10 @@ void muster_graph_stages(struct muster_graph *graph)
     struct stages stages = {
         .pace = muster_arena_array(memory, view->members + 1, sizeof *stages.pace),
         .most_ns = muster_arena_array(memory, view->comms + 1, sizeof *stages.most_ns),
+        .of_gpu = own_of_gpus(graph),
+        .most_in_all = muster_arena_array(memory, view->comms + 1, sizeof *stages.most_in_all),
         .scratch = muster_arena_array(memory, view->members + 1, sizeof *stages.scratch),
     };
-    double *of_gpu = own_of_gpus(graph);
-    double *most = muster_arena_array(memory, view->comms + 1, sizeof *most);
     double *timed = timed_of_gpus(view, memory);
     if (memory->failed)
         return;
@@ -201,9 +192,9 @@ void muster_graph_stages(struct muster_graph *graph)
             for (unsigned side = 0; side < SIDES; side++)
                 stages.most_ns[c][recv][side] = most_of_stages(comm, &stages, recv, side);
         bool whole = all_timed(view, comm, timed);
-        most[c] = whole ? most_in_all(view, comm, of_gpu, stages.scratch) : INFINITY;
+        stages.most_in_all[c] = whole ? most_in_all(view, comm, &stages) : INFINITY;
     }
-    evaluate_stages(graph, &stages, of_gpu, most);
+    evaluate_stages(graph, &stages);
 }
 
 /* ---- against what they need at other times ---- */
@@ -331,7 +322,7 @@ static int64_t longer_of(const struct muster_graph *graph, const struct past *pa
         !waited_for_host(graph, unit, &before_ns))
         return longer;
     int64_t host = beyond(call_to_call(graph, unit), paced_ns);
-    return least(longer, most(beyond(own_ns - before_ns, usual_ns), host));
+    return muster_ns_least(longer, muster_ns_most(beyond(own_ns - before_ns, usual_ns), host));
 }
 
 /* Where a seat is slow in more than a quarter, and as often at all times, nothing of it is. */
@@ -368,7 +359,7 @@ static int64_t more_of(const struct muster_graph *graph, const struct past *past
     if (past->usual[GPU][unit->seat] == MUSTER_NO_OWN)
         return INT64_MIN;
     int64_t longer = longer_of(graph, past, unit);
-    return longer > 0 ? least(longer, muster_unit_held_ns(graph, u)) : longer;
+    return longer > 0 ? muster_ns_least(longer, muster_unit_held_ns(graph, u)) : longer;
 }
 
 /* Of each seat all units are told by the comparison that finds more. */

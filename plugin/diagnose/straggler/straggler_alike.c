@@ -84,7 +84,7 @@ static size_t join(struct moment *moment, size_t n)
 static bool is_late_call(const struct muster_graph *graph, uint32_t u, int64_t more_ns)
 {
     const struct muster_unit *unit = &graph->unit[u];
-    int64_t queued_ns = (int64_t)(muster_unit_queued(graph, unit) * MUSTER_QUEUED_NS);
+    int64_t queued_ns = muster_unit_queued_ns(graph, unit);
     return muster_unit_knows_queued(graph, unit) && 2 * queued_ns < more_ns;
 }
 

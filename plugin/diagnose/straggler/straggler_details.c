@@ -404,7 +404,7 @@ static void compare(struct muster_cause_tally *tally, const struct muster_graph 
         if (group[its_gpu] == group[gpu] || !is_known(graph, other))
             continue;
         tally->peers++;
-        tally->peers_queued_ns += (double)(muster_unit_queued(graph, other) * MUSTER_QUEUED_NS);
+        tally->peers_queued_ns += (double)muster_unit_queued_ns(graph, other);
         int64_t its_ns = since_call_ns(graph, other);
         if (since_ns != MUSTER_NO_OWN && its_ns != MUSTER_NO_OWN) {
             paced++;
@@ -425,7 +425,7 @@ static void compare(struct muster_cause_tally *tally, const struct muster_graph 
 void muster_cause_add(struct muster_cause_tally *tally, const struct muster_graph *graph,
                       const uint8_t *group, const struct muster_unit *unit, bool late)
 {
-    double queued = (double)(muster_unit_queued(graph, unit) * MUSTER_QUEUED_NS);
+    double queued = (double)muster_unit_queued_ns(graph, unit);
     double excess = (double)muster_unit_excess_ns(graph, unit);
     int64_t host_ns = muster_unit_host_ns(graph, unit);
     if (!is_known(graph, unit))

@@ -34,27 +34,17 @@ void muster_what_if_end(struct muster_what_if *what_if, struct muster_arena *mem
     muster_arena_end(&what_if->walk, memory);
 }
 
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static struct muster_lanes later(struct muster_lanes a, struct muster_lanes b)
 {
     for (unsigned l = 0; l < MUSTER_LANES; l++)
-        a.ns[l] = most(a.ns[l], b.ns[l]);
+        a.ns[l] = muster_ns_most(a.ns[l], b.ns[l]);
     return a;
 }
 
 static struct muster_lanes sooner(struct muster_lanes a, struct muster_lanes b)
 {
     for (unsigned l = 0; l < MUSTER_LANES; l++)
-        a.ns[l] = least(a.ns[l], b.ns[l]);
+        a.ns[l] = muster_ns_least(a.ns[l], b.ns[l]);
     return a;
 }
 
@@ -176,7 +166,8 @@ static struct muster_lanes end_of_partners(const struct muster_what_if *what_if,
     int64_t least_ns = (int64_t)graph->turn[unit->turn].transfer_ns;
     for (uint32_t i = graph->first_partner[u]; i < graph->first_partner[u + 1]; i++) {
         uint32_t partner = muster_partner(graph, i);
-        transfer_ns = least(transfer_ns, muster_unit_length_ns(graph, &graph->unit[partner]));
+        transfer_ns =
+            muster_ns_least(transfer_ns, muster_unit_length_ns(graph, &graph->unit[partner]));
     }
     bool waited = length_ns - transfer_ns > MUSTER_GAP_NS;
     bool together = !waited && length_ns - least_ns > MUSTER_GAP_NS;
@@ -279,7 +270,7 @@ static struct muster_lanes ready(const struct muster_what_if *what_if,
     uint32_t from = muster_unit_before(graph, unit, position->edge);
     return plus(muster_edge_begins(position->edge) ? begin_of(what_if, from)
                                                    : end_of(what_if, from),
-                most(since - position->ready_ns, 0));
+                muster_ns_most(since - position->ready_ns, 0));
 }
 
 /* The sets in which the GPUs of one group are as usual, by bits. */
@@ -297,7 +288,7 @@ static int64_t host_share(const struct muster_graph *graph, const struct muster_
 {
     int64_t host_ns = more_ns >= MUSTER_GAP_NS ? muster_unit_host_ns(graph, unit) : MUSTER_NO_OWN;
     bool all = follows_call(graph, unit) || host_ns == MUSTER_NO_OWN;
-    return all ? more_ns : least(more_ns, most(host_ns, 0));
+    return all ? more_ns : muster_ns_least(more_ns, muster_ns_most(host_ns, 0));
 }
 
 /* It waited for its GPU, not for its call, and begins as soon as that is free. */
@@ -315,8 +306,8 @@ static struct muster_lanes once_called(const struct muster_graph *graph,
                                        const struct muster_unit *unit, struct muster_lanes call,
                                        struct muster_lanes at)
 {
-    int64_t queued_ns = (int64_t)(muster_unit_queued(graph, unit) * MUSTER_QUEUED_NS);
-    return muster_unit_knows_queued(graph, unit) ? sooner(at, plus(call, queued_ns)) : at;
+    bool known = muster_unit_knows_queued(graph, unit);
+    return known ? sooner(at, plus(call, muster_unit_queued_ns(graph, unit))) : at;
 }
 
 /* A host calls sooner by what it called sooner before, and by what it waited since; `at`: if it had
@@ -348,11 +339,11 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
     *call = paced(what_if, u, at);
     at = behind_gpu(graph, unit, &own, at);
     bool late = lanes && (seat->log_e > 0 || seat->hidden);
-    int64_t excess_ns = late ? most(muster_unit_excess_ns(graph, unit), 0) : 0;
+    int64_t excess_ns = late ? muster_ns_most(muster_unit_excess_ns(graph, unit), 0) : 0;
     int64_t least_ns = muster_view_is_pair(graph->view) ? INT64_MIN : 0;
     for (unsigned l = 0; l < MUSTER_LANES && late; l++) {
-        int64_t ns = excess_ns - most(what_if->other[seat->position].ns[l], 0);
-        more.ns[l] = lanes >> l & 1 ? most(ns, least_ns) : 0;
+        int64_t ns = excess_ns - muster_ns_most(what_if->other[seat->position].ns[l], 0);
+        more.ns[l] = lanes >> l & 1 ? muster_ns_most(ns, least_ns) : 0;
         at.ns[l] += more.ns[l];
         call->ns[l] += host_share(graph, unit, more.ns[l]);
     }
@@ -361,13 +352,13 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
         /* It waited for what ended last: it need not if that ends sooner. */
         struct before last = before_of(what_if, unit, muster_unit_last(graph, unit));
         for (unsigned l = 0; l < MUSTER_LANES; l++)
-            at.ns[l] = least(at.ns[l] + waited_ns, last.over.ns[l] + more.ns[l]);
+            at.ns[l] = muster_ns_least(at.ns[l] + waited_ns, last.over.ns[l] + more.ns[l]);
     }
     if (own.unit != MUSTER_NO_UNIT) {
         const struct muster_position *position = &graph->position[seat->position];
         if (unit->edge != position->edge && unit->edge == MUSTER_EDGE_OWN)
             at = sooner(at, ready(what_if, unit, position));
-        at = sooner(at, plus(own.over, most(own.gap_ns, 0)));
+        at = sooner(at, plus(own.over, muster_ns_most(own.gap_ns, 0)));
     }
     return once_called(graph, unit, *call, at);
 }
@@ -385,7 +376,7 @@ static void end_turn(struct muster_what_if *what_if, uint32_t t)
     for (uint32_t i = 0; i < turn->units && !whole; i++) {
         const struct muster_seat *seat = &graph->seat[graph->unit[unit[i]].seat];
         int64_t least_ns = turn->p2p ? seat->least_ns : what_if->least_ns[seat->position];
-        own->transfer_ns = least(own->transfer_ns, least_ns);
+        own->transfer_ns = muster_ns_least(own->transfer_ns, least_ns);
     }
     for (uint32_t i = 0; i < turn->units; i++)
         come_unit(what_if, unit[i], own->transfer_ns, &coming);
@@ -477,7 +468,7 @@ struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t
         if (graph->first_unit[g] < graph->first_unit[g + 1]) {
             struct muster_lanes end = end_of(what_if, graph->first_unit[g + 1] - 1);
             for (unsigned l = 0; l < MUSTER_LANES && is_known(end); l++)
-                over.ns[l] = most(over.ns[l], ran_ns(graph, g) - end.ns[l]);
+                over.ns[l] = muster_ns_most(over.ns[l], ran_ns(graph, g) - end.ns[l]);
         }
     }
     return over;
