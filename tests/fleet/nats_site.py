@@ -232,10 +232,11 @@ class Site:
                           **environment)
 
     def play(self, recording, run, hold, hosts=HOSTS):
-        """Ranks 0 and 1 on the first host, the others on the second; or all four on one."""
+        """Ranks 0 and 1 on the first host, the others on the second; or all four on one. Each run reads files of its
+        own: a run that starts must not rewrite what an earlier one still reads."""
         played, each = [], 4 // len(hosts)
         for side, host in enumerate(hosts):
-            folder = os.path.join(self.folder, recording, host)
+            folder = os.path.join(self.folder, "played", run, host)
             os.makedirs(folder, exist_ok=True)
             for rank in range(each * side, each * (side + 1)):
                 self.copy(recording, rank, host, folder)
