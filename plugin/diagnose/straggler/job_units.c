@@ -26,7 +26,8 @@ struct builder {
     struct muster_arena memory;
     struct muster_keyed *keyed, *spare; /* of the busiest GPU */
     uint32_t (*recent)[2];              /* of each member of the view: its last units */
-    uint64_t group_ns;                  /* calls of one group follow each other within this */
+    uint32_t *unseen;  /* of each member: calls of its GPU up to its last unit, see below */
+    uint64_t group_ns; /* calls of one group follow each other within this */
     struct muster_positions *positions;
 };
 
@@ -126,10 +127,23 @@ static bool is_bridged(const struct between *between, const struct muster_graph 
            muster_view_follows_timed(graph->view, op);
 }
 
-static void note_known(struct muster_unit *unit, bool known)
+/* Calls of a GPU that were not timed or are missing, and 1: up to now, and up to its last unit. */
+struct unseen {
+    uint32_t calls, at_last;
+};
+
+/* In another communicator it may have waited for others: what it took since its own last operation
+ * is known only where all between was timed, or bridged. */
+static void set_known(struct builder *builder, const struct between *between, struct unseen *unseen,
+                      const struct muster_view_op *op, struct muster_unit *unit)
 {
-    if (known)
-        unit->known |= 1u << MUSTER_EDGE_LAST | 1u << MUSTER_EDGE_OWN | 1u << MUSTER_EDGE_BEGIN;
+    bool bridged = is_bridged(between, builder->graph, op);
+    uint32_t *own = &builder->unseen[op->member];
+    if (op->self_known || bridged)
+        unit->known |= 1u << MUSTER_EDGE_LAST;
+    if (*own == (bridged ? unseen->at_last : unseen->calls))
+        unit->known |= 1u << MUSTER_EDGE_OWN | 1u << MUSTER_EDGE_BEGIN;
+    *own = unseen->at_last = unseen->calls;
 }
 
 struct muster_unit_group *muster_unit_own_group(struct muster_graph *graph,
@@ -168,12 +182,14 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
     uint32_t unit = MUSTER_NO_UNIT;
     struct muster_call_holes holes = {.fewest_sends = MUSTER_LAST_CALLS};
     struct between between = {.torn = true};
+    struct unseen unseen = {.calls = 1};
     bool missing = false;
     muster_positions_next_gpu(builder->positions);
     for (size_t i = 0; i < n; i++) {
         const struct muster_view_op *op = &graph->view->op[keyed[i].value];
         missing |= muster_calls_missing(&holes, &keyed[i]);
         between.torn |= missing;
+        unseen.calls += missing;
         if (muster_view_to_itself(graph->view, op))
             continue;
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
@@ -190,10 +206,11 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
             struct muster_unit *own = &graph->unit[made];
             bool called = unit != MUSTER_NO_UNIT && !(op->flags & MUSTER_OP_GRAPH);
             own->known |= called ? 1u << MUSTER_EDGE_CALL : 0;
-            note_known(own, op->self_known || is_bridged(&between, graph, op));
+            set_known(builder, &between, &unseen, op, own);
             of_op[keyed[i].value] = made;
             between = (struct between){0};
         } else {
+            unseen.calls++;
             note_between(&between, graph, op);
         }
         muster_positions_add(builder->positions, op, made, missing);
@@ -236,17 +253,12 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
     unit->own = recent[0];
     if (recent[0] != MUSTER_NO_UNIT) {
         const struct muster_unit *before = &graph->unit[recent[0]];
-        const struct muster_view_op *own = muster_op_of(graph, before);
-        bool unbroken =
-            (unit->known >> MUSTER_EDGE_OWN & 1) ||
-            (!muster_func_is_p2p(op->func) && !muster_func_is_p2p(own->func) &&
-             op->number == own->number + 1 && ((op->flags ^ own->flags) & MUSTER_OP_GRAPH) == 0);
+        bool unbroken = unit->known >> MUSTER_EDGE_OWN & 1;
         /* Further back as far as the unit before knows. */
         uint8_t back =
             (unsigned)before->known << 1 & (1u << MUSTER_EDGE_OWN_2 | 1u << MUSTER_EDGE_OWN_3 |
                                             1u << MUSTER_EDGE_BEGIN_2 | 1u << MUSTER_EDGE_BEGIN_3);
-        uint8_t next = 1u << MUSTER_EDGE_OWN | 1u << MUSTER_EDGE_BEGIN;
-        unit->known |= unbroken ? back | next : 0;
+        unit->known |= unbroken ? back : 0;
     }
     recent[1] = recent[0];
     recent[0] = u;
@@ -281,16 +293,57 @@ static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
         muster_positions_set(builder->positions, view->member[members[0]].gpu);
 }
 
-/* Communicators of as many ranks that are used alike have one role. */
+/* How far apart the global ranks of neighbours are, by the first two that are seen; 0: not known.
+ */
+static uint32_t stride_of(const struct muster_view *view, const struct muster_view_comm *comm)
+{
+    if (comm->members < 2)
+        return 0;
+    const struct muster_view_member *member = &view->member[comm->first_member];
+    int32_t first = view->gpu[member[0].gpu].rank, second = view->gpu[member[1].gpu].rank;
+    int64_t apart = (int64_t)member[1].rank - member[0].rank;
+    bool known = first >= 0 && second > first && apart > 0;
+    return known ? (uint32_t)(((int64_t)second - first) / apart) : 0;
+}
+
+/* Of a square grid of ranks both sides are of as many: roles of which a GPU is in two
+ * communicators, whose ranks are not as far apart. `used`: what each is used for. Stages send both
+ * ways, and are no grid. */
+static void find_grids(const struct muster_graph *graph, const uint64_t *used,
+                       struct muster_places *grids)
+{
+    const uint64_t sends = 1ull << MUSTER_FUNC_SEND | 1ull << MUSTER_FUNC_RECV;
+    const struct muster_view *view = graph->view;
+    struct muster_places met = {.memory = grids->memory};
+    for (size_t m = 0; m < view->members && !grids->memory->failed; m++) {
+        const struct muster_view_member *member = &view->member[m];
+        uint32_t stride = stride_of(view, &view->comm[member->comm]);
+        if (!stride || (used[member->comm] & sends))
+            continue;
+        uint64_t role = graph->role[member->comm];
+        uint32_t *first = muster_places_at(&met, muster_hash_number(role, member->gpu));
+        if (*first && *first != stride)
+            *muster_places_at(grids, role) = 1;
+        *first = stride;
+    }
+}
+
+/* Communicators of as many ranks that are used alike have one role; on a grid those of one side. */
 static void set_roles(struct muster_graph *graph)
 {
     const struct muster_view *view = graph->view;
-    for (size_t i = 0; i < view->ops; i++) {
-        uint64_t *role = &graph->role[view->member[view->op[i].member].comm];
-        *role |= 1ull << (view->op[i].func & 31);
-    }
+    struct muster_places grids = {.memory = graph->making};
+    uint64_t *used = muster_arena_array(graph->making, view->comms + 1, sizeof *used);
+    if (!used)
+        return;
+    for (size_t i = 0; i < view->ops; i++)
+        used[view->member[view->op[i].member].comm] |= 1ull << (view->op[i].func & 31);
     for (size_t c = 0; c < view->comms; c++)
-        graph->role[c] = muster_hash_number(graph->role[c], view->comm[c].nranks);
+        graph->role[c] = muster_hash_number(used[c], view->comm[c].nranks);
+    find_grids(graph, used, &grids);
+    for (size_t c = 0; c < view->comms && grids.used; c++)
+        if (muster_places_find(&grids, graph->role[c]))
+            graph->role[c] = muster_hash_number(graph->role[c], stride_of(view, &view->comm[c]));
 }
 
 static void set_ranks(struct muster_graph *graph)
@@ -311,6 +364,7 @@ static void make_builder(struct builder *builder, size_t most)
     builder->keyed = muster_arena_array(memory, most + 1, sizeof *builder->keyed);
     builder->spare = muster_arena_array(memory, most + 1, sizeof *builder->spare);
     builder->recent = muster_arena_array(memory, members + 1, sizeof *builder->recent);
+    builder->unseen = muster_arena_array(memory, members + 1, sizeof *builder->unseen);
     builder->positions = muster_arena_array(memory, 1, sizeof *builder->positions);
     if (builder->positions)
         muster_positions_begin(builder->positions, builder->graph, memory, most);

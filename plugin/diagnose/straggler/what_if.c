@@ -11,6 +11,35 @@ static const struct muster_lanes none = {{0}};
 static const struct muster_lanes not_yet = {{NOT_YET, NOT_YET}};
 static const struct muster_lanes_after after_not_yet = {{MUSTER_NO_SHORT, MUSTER_NO_SHORT}};
 
+/* What it followed was not seen: it begins as soon as those that it meets let it. */
+static inline bool is_free(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    return !(unit->known >> unit->edge & 1) &&
+           muster_unit_before(graph, unit, unit->edge) != MUSTER_NO_UNIT;
+}
+
+/* Which communicators have timed operations of all ranks, and of which GPUs some were not. */
+static void find_timed(struct muster_what_if *what_if, struct muster_arena *memory)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const struct muster_view *view = graph->view;
+    bool *member = muster_arena_array(memory, view->members + 1, sizeof *member);
+    what_if->timed = muster_arena_array(memory, view->comms + 1, sizeof *what_if->timed);
+    what_if->torn = muster_arena_array(memory, view->gpus + 1, sizeof *what_if->torn);
+    for (size_t u = 0; u < graph->units && !memory->failed; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        member[muster_unit_member(graph, unit)] = true;
+        what_if->torn[muster_unit_gpu(graph, unit)] |= is_free(graph, unit);
+    }
+    for (size_t c = 0; c < view->comms && !memory->failed; c++) {
+        const struct muster_view_comm *comm = &view->comm[c];
+        uint32_t n = 0;
+        for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
+            n += member[m];
+        what_if->timed[c] = n > 0 && n == comm->nranks;
+    }
+}
+
 void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph,
                           struct muster_arena *memory)
 {
@@ -22,6 +51,7 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
     what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
     what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
     what_if->least_ns = muster_arena_array(memory, positions, sizeof *what_if->least_ns);
+    find_timed(what_if, memory);
     for (size_t s = 0; s < graph->seats && !memory->failed; s++) {
         const struct muster_seat *seat = &graph->seat[s];
         int64_t *least_ns = &what_if->least_ns[seat->position];
@@ -96,24 +126,21 @@ static struct muster_lanes call_of(const struct muster_what_if *what_if, uint32_
     return at(what_if, &what_if->over[what_if->graph->unit[u].turn], what_if->call[u]);
 }
 
-/* What it followed was not seen: it begins as soon as those that it meets let it. */
-static inline bool is_free(const struct muster_graph *graph, const struct muster_unit *unit)
-{
-    return !(unit->known >> unit->edge & 1) &&
-           muster_unit_before(graph, unit, unit->edge) != MUSTER_NO_UNIT;
-}
-
-/* Of units that wait for each other: how much sooner the last of them comes. What is free comes no
- * later than the others; where all are, they are as much sooner as any of them was before. */
+/* Of units that wait for each other: how much sooner the last of them comes. What is free is as
+ * much sooner as any of them was before: what was not seen may have let it wait for that one. */
 struct coming {
-    struct muster_lanes known, free;
-    bool any_known, any_free;
+    struct muster_lanes known, soonest;
+    int64_t free_slack_ns; /* of the free one that waited least */
+    bool any, any_known, any_free;
 };
 
 static inline void come(struct coming *coming, struct muster_lanes at, int64_t slack_ns, bool free)
 {
+    coming->soonest = coming->any ? later(coming->soonest, at) : at;
+    coming->any = true;
     if (free) {
-        coming->free = coming->any_free ? later(coming->free, at) : at;
+        int64_t least_ns = coming->any_free ? coming->free_slack_ns : slack_ns;
+        coming->free_slack_ns = muster_ns_least(least_ns, slack_ns);
         coming->any_free = true;
     } else {
         at = plus(at, slack_ns);
@@ -122,9 +149,21 @@ static inline void come(struct coming *coming, struct muster_lanes at, int64_t s
     }
 }
 
+/* Who was not seen may have come last, and is as free. */
+static inline void come_unseen(struct coming *coming)
+{
+    coming->free_slack_ns = 0;
+    coming->any_free = true;
+}
+
 static inline struct muster_lanes came(const struct coming *coming)
 {
-    return coming->any_known ? coming->known : coming->any_free ? coming->free : not_yet;
+    if (!coming->any)
+        return not_yet;
+    if (!coming->any_free)
+        return coming->known;
+    struct muster_lanes free = plus(coming->soonest, coming->free_slack_ns);
+    return coming->any_known ? sooner(coming->known, free) : free;
 }
 
 static void come_unit(const struct muster_what_if *what_if, uint32_t u, int64_t transfer_ns,
@@ -171,12 +210,14 @@ static struct muster_lanes end_of_partners(const struct muster_what_if *what_if,
     }
     bool waited = length_ns - transfer_ns > MUSTER_GAP_NS;
     bool together = !waited && length_ns - least_ns > MUSTER_GAP_NS;
-    struct coming coming = {.any_known = false};
+    struct coming coming = {.any = false};
     come_unit(what_if, u, together ? least_ns : transfer_ns, &coming);
     struct muster_lanes last =
         waited || together ? soonest_partner(what_if, u, together ? 2 : 1) : not_yet;
     if (is_known(last))
         come(&coming, last, 0, false);
+    else if (waited || together)
+        come_unseen(&coming);
     return came(&coming);
 }
 
@@ -191,7 +232,7 @@ static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint3
     int64_t waited_ns = muster_unit_length_ns(graph, unit) - over->transfer_ns;
     if (turn->kind == MUSTER_TURN_APART || (turn->kind == MUSTER_TURN_FROM_ROOT && u == root) ||
         (turn->kind == MUSTER_TURN_TO_ROOT && u != root)) {
-        bool whole = muster_turn_is_whole(graph, turn);
+        bool whole = muster_turn_is_whole(graph, turn) || what_if->timed[turn->comm];
         return plus(begin_of(what_if, u), whole ? 0 : waited_ns);
     }
     struct muster_lanes last = turn->kind == MUSTER_TURN_FROM_ROOT ? begin_of(what_if, root)
@@ -363,14 +404,14 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
     return once_called(graph, unit, *call, at);
 }
 
-/* Ranks that were not seen, or not timed, come first. */
+/* Ranks that are never seen, or never timed, come first. */
 static void end_turn(struct muster_what_if *what_if, uint32_t t)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
     const uint32_t *unit = &graph->of_turn[turn->first];
     struct muster_turn_end *own = &what_if->over[t];
-    struct coming coming = {.any_known = false};
+    struct coming coming = {.any = false};
     bool whole = muster_turn_is_whole(graph, turn);
     own->transfer_ns = (int64_t)turn->transfer_ns;
     for (uint32_t i = 0; i < turn->units && !whole; i++) {
@@ -380,6 +421,8 @@ static void end_turn(struct muster_what_if *what_if, uint32_t t)
     }
     for (uint32_t i = 0; i < turn->units; i++)
         come_unit(what_if, unit[i], own->transfer_ns, &coming);
+    if (!whole && what_if->timed[turn->comm])
+        come_unseen(&coming);
     struct muster_lanes last = came(&coming);
     for (uint32_t i = 1; i < turn->units && turn->kind == MUSTER_TURN_TO_ROOT; i++)
         last = soonest(i == 1 ? not_yet : last, begin_of(what_if, unit[i]));
@@ -453,25 +496,44 @@ static void start(struct muster_what_if *what_if)
     memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
 }
 
+/* Of the GPU that is sooner by most; not known: of none is it. */
+static struct muster_lanes soonest_end(const struct muster_what_if *what_if)
+{
+    const struct muster_graph *graph = what_if->graph;
+    struct muster_lanes most = not_yet;
+    for (size_t g = 0; g < graph->view->gpus; g++)
+        if (graph->first_unit[g] < graph->first_unit[g + 1])
+            most = soonest(most, end_of(what_if, graph->first_unit[g + 1] - 1));
+    return most;
+}
+
+/* When the last GPU is over. One of which not all was seen waits for the others before it ends. */
+static struct muster_lanes end_of_all(const struct muster_what_if *what_if)
+{
+    const struct muster_graph *graph = what_if->graph;
+    struct muster_lanes over = {{INT64_MIN, INT64_MIN}}, most = soonest_end(what_if);
+    for (size_t g = 0; g < graph->view->gpus; g++) {
+        if (graph->first_unit[g] == graph->first_unit[g + 1])
+            continue;
+        struct muster_lanes end = end_of(what_if, graph->first_unit[g + 1] - 1);
+        end = what_if->torn[g] ? most : end;
+        for (unsigned l = 0; l < MUSTER_LANES && is_known(end); l++)
+            over.ns[l] = muster_ns_most(over.ns[l], ran_ns(graph, g) - end.ns[l]);
+    }
+    return over;
+}
+
 struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t *group,
                                    const uint32_t usual[MUSTER_LANES])
 {
     const struct muster_graph *graph = what_if->graph;
-    struct muster_lanes over = {{INT64_MIN, INT64_MIN}};
     start(what_if);
     for (size_t t = 0; t < graph->ordered; t++) {
         begin_turn(what_if, graph->order[t], group, usual);
         note_others(what_if, &graph->turn[graph->order[t]], (uint32_t)t, group, usual);
         end_turn(what_if, graph->order[t]);
     }
-    for (size_t g = 0; g < graph->view->gpus; g++) {
-        if (graph->first_unit[g] < graph->first_unit[g + 1]) {
-            struct muster_lanes end = end_of(what_if, graph->first_unit[g + 1] - 1);
-            for (unsigned l = 0; l < MUSTER_LANES && is_known(end); l++)
-                over.ns[l] = muster_ns_most(over.ns[l], ran_ns(graph, g) - end.ns[l]);
-        }
-    }
-    return over;
+    return end_of_all(what_if);
 }
 
 void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)

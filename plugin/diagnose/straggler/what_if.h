@@ -5,8 +5,9 @@
  * gone through once more, and of every unit it is found how much sooner than it did it begins: by
  * as much as what it follows is over sooner, and of what waits for others by as much as the last of
  * them, less what the others waited for that one. Nothing is moved by what was as it was, however
- * well the graph explains it. What one such walk costs is the graph, so that it answers two
- * questions at a time. */
+ * well the graph explains it. Who waited for whom in what was not timed is not known: after it who
+ * is met is as much sooner as any of those that meet. What one such walk costs is the graph, so
+ * that it answers two questions at a time. */
 #ifndef MUSTER_DIAGNOSE_STRAGGLER_WHAT_IF_H
 #define MUSTER_DIAGNOSE_STRAGGLER_WHAT_IF_H
 
@@ -41,6 +42,8 @@ struct muster_what_if {
     /* Of each position: beyond the usual time, of another GPU in the turn before. */
     struct muster_lanes *other;
     int64_t *least_ns; /* of each position: of the shortest of its units */
+    bool *timed;       /* of each communicator: all its ranks are, now and then at least */
+    bool *torn;        /* of each GPU: what it did between its units is not all known */
 };
 
 /* Of an arena: where that has failed nothing else may be asked. */
