@@ -8,7 +8,7 @@
 #define US 1000ull
 #define MS 1000000ull
 
-enum { RANKS_MOST = 16, COMMS_MOST = 5 };
+enum { RANKS_MOST = 16, COMMS_MOST = 8 };
 
 /* A job under way: every rank has a clock of its own, which nothing may compare with another's. */
 struct ranks {
