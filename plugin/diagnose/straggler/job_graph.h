@@ -123,7 +123,6 @@ struct muster_seat {
     bool hidden; /* a culprit's, that is late there also where nobody was seen beside it */
     double log_e;
     double excess_ns;                   /* sum of what was beyond the usual time */
-    uint32_t first_late;                /* unit */
     struct muster_window slice, window; /* that are open */
     /* Learning: of each edge the last own time, and the sum of its changes. */
     int64_t own[MUSTER_EDGES];

@@ -40,7 +40,6 @@ static uint32_t seat_of(struct muster_graph *graph, struct muster_places *places
             muster_arena_add(graph->memory, &graph->seat, &graph->seats, sizeof *seat);
         *seat = (struct muster_seat){.position = position,
                                      .gpu = gpu,
-                                     .first_late = MUSTER_NO_UNIT,
                                      .last_unit = MUSTER_NO_UNIT};
         *at = (uint32_t)graph->seats;
     }
