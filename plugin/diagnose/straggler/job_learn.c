@@ -38,9 +38,7 @@ static uint32_t seat_of(struct muster_graph *graph, struct muster_places *places
     if (!*at) {
         struct muster_seat *seat =
             muster_arena_add(graph->memory, &graph->seat, &graph->seats, sizeof *seat);
-        *seat = (struct muster_seat){.position = position,
-                                     .gpu = gpu,
-                                     .last_unit = MUSTER_NO_UNIT};
+        *seat = (struct muster_seat){.position = position, .gpu = gpu, .last_unit = MUSTER_NO_UNIT};
         *at = (uint32_t)graph->seats;
     }
     return *at - 1;
