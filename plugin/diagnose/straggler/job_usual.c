@@ -297,16 +297,20 @@ static void evaluate_pool(struct muster_graph *graph, struct pool *pool)
 }
 
 /* Units by what they are compared with: ranks of the same program in the same place of the same
- * step, in all communicators of the role. */
+ * step, in all communicators of the role. A collective that follows what its communicator did last
+ * took longer than one that follows what another did beside that. */
 struct key_parts {
-    uint32_t position, program, stage; /* stage: rank + 1 */
+    uint32_t position, program, stage, beside; /* stage: rank + 1; beside: follows another's */
 };
 
 static struct key_parts key_parts(const struct muster_graph *graph, const struct muster_turn *turn,
                                   const struct muster_unit *unit)
 {
     const struct muster_seat *seat = &graph->seat[unit->seat];
-    struct key_parts parts = {seat->position, graph->program[seat->gpu], 0};
+    struct key_parts parts = {seat->position, graph->program[seat->gpu], 0, 0};
+    uint32_t last = muster_unit_last(graph, unit);
+    if (!turn->p2p && unit->edge == MUSTER_EDGE_LAST)
+        parts.beside = last != MUSTER_NO_UNIT && last != unit->own;
     if (turn->p2p && graph->stages[turn->comm])
         parts.stage = (uint32_t)graph->view->member[muster_unit_member(graph, unit)].rank + 1;
     return parts;
@@ -316,7 +320,7 @@ static uint64_t pool_key(const struct muster_graph *graph, const struct muster_t
                          const struct key_parts *parts)
 {
     uint64_t label = graph->position[parts->position].label;
-    uint64_t program = (uint64_t)parts->program << 20 ^ parts->stage;
+    uint64_t program = (uint64_t)parts->program << 21 ^ parts->stage << 1 ^ parts->beside;
     return muster_hash_number(label, muster_hash_number(program, turn->number << 1 ^ turn->graph));
 }
 
