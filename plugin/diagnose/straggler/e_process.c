@@ -19,7 +19,6 @@
 /* While the job runs: what was seen is too little to show that rows are shorter */
 #define ROWS_LEAST 2.0
 #define HOST_STAKE 0.25 /* on that a rank is late oftener than those of other hosts */
-#define PART_STAKE 0.05 /* on that it is so in one part of the run */
 #define FLOOR_NS   16000
 #define WINDOW_NS  200000000ull /* twice what a GPU's clock keeps its state for */
 #define SLICE_NS   1000000ull   /* who loses a processor waits about as long: one event */
@@ -31,7 +30,7 @@ static const double far_shares[MUSTER_FARS] = {0.25, 1, 0.16};
 
 /* Shares of the stake; their mean is an e-value too, whatever the true rate is. */
 static const double stakes[] = {0.02, 0.1, 0.3, 0.6};
-enum { STAKES = sizeof stakes / sizeof *stakes, ROUNDS = 3, PARTS = 8 };
+enum { STAKES = sizeof stakes / sizeof *stakes, ROUNDS = 3 };
 
 int64_t muster_seat_limit_ns(int64_t usual_ns)
 {
@@ -165,61 +164,19 @@ static void add_unit(struct muster_graph *graph, const struct counting *counting
     seat->late += excess_ns > muster_seat_limit_ns(own_ns - excess_ns);
 }
 
-/* Nothing is counted of it yet. */
-static void begin_seat(struct muster_seat *seat)
-{
-    seat->turns = seat->late = seat->slices = seat->windows = seat->hits = seat->hit_rows = 0;
-    memset(seat->far, 0, sizeof seat->far);
-    memset(seat->far_rows, 0, sizeof seat->far_rows);
-    memset(seat->was_far, 0, sizeof seat->was_far);
-    seat->was_hit = false;
-    seat->excess_ns = 0;
-}
-
-static void make_counting(const struct muster_graph *graph, struct counting *counting)
+static void count_windows(struct muster_graph *graph)
 {
     size_t gpus = graph->view->gpus;
-    counting->of_program =
-        muster_arena_array(graph->memory, gpus + 1, sizeof *counting->of_program);
-    counting->last = muster_arena_array(graph->memory, gpus + 1, sizeof *counting->last);
-    for (size_t g = 0; g < gpus && !graph->memory->failed; g++)
-        counting->of_program[graph->program[g]]++;
-}
-
-/* One part of so many of a run; {0, 1}: all of it. */
-struct part {
-    uint32_t number, of;
-};
-
-/* Where it begins, or so many parts later, among n. */
-static size_t place_of(struct part part, uint32_t later, size_t n)
-{
-    return n * (part.number + later) / part.of;
-}
-
-/* Its units, those of a seat in the order of their turns; by what each GPU did in all, or by turns.
- */
-static void add_units(struct muster_graph *graph, const struct counting *counting, struct part part)
-{
-    for (size_t g = 0; g < graph->view->gpus && graph->in_order; g++) {
-        uint32_t first = graph->first_unit[g], n = graph->first_unit[g + 1] - first;
-        for (size_t i = place_of(part, 0, n); i < place_of(part, 1, n); i++)
-            add_unit(graph, counting, first + (uint32_t)i);
-    }
-    size_t turns = graph->in_order ? 0 : graph->ordered;
-    for (size_t t = place_of(part, 0, turns); t < place_of(part, 1, turns); t++) {
-        const struct muster_turn *turn = &graph->turn[graph->order[t]];
-        for (uint32_t i = 0; i < turn->units; i++)
-            add_unit(graph, counting, graph->of_turn[turn->first + i]);
-    }
-}
-
-static void count_windows(struct muster_graph *graph, struct counting *counting, struct part part)
-{
-    memset(counting->last, 0, graph->view->gpus * sizeof *counting->last);
-    for (size_t s = 0; s < graph->seats; s++)
-        begin_seat(&graph->seat[s]);
-    add_units(graph, counting, part);
+    struct counting counting = {
+        .of_program = muster_arena_array(graph->memory, gpus + 1, sizeof *counting.of_program),
+        .last = muster_arena_array(graph->memory, gpus + 1, sizeof *counting.last)};
+    if (graph->memory->failed)
+        return;
+    for (size_t g = 0; g < gpus; g++)
+        counting.of_program[graph->program[g]]++;
+    struct muster_walk walk = {0};
+    for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;)
+        add_unit(graph, &counting, u);
     for (size_t s = 0; s < graph->seats; s++) {
         if (graph->seat[s].window.turns) {
             close_slice(&graph->seat[s]);
@@ -535,65 +492,22 @@ static void name_culprits(struct muster_graph *graph, double *sorted)
         graph->seat[s].culprit = graph->seat[s].windows && graph->seat[s].log_e >= least;
 }
 
-/* What evidence is made of. */
-struct bets {
-    struct counting counting;
-    struct hosts hosts;
-    struct all_rows rows;
-    struct stages stages;
-    double *sorted;
-};
-
-static void make_bets(struct muster_graph *graph, struct bets *bets)
-{
-    size_t gpus = graph->view->gpus;
-    bets->stages.of_gpu = muster_arena_array(graph->memory, gpus + 1, sizeof *bets->stages.of_gpu);
-    bets->sorted = muster_arena_array(graph->memory, graph->seats + 1, sizeof *bets->sorted);
-    make_counting(graph, &bets->counting);
-    make_rows(&bets->rows, graph);
-}
-
-static void bet(struct muster_graph *graph, struct bets *bets)
-{
-    set_rows(graph, &bets->rows);
-    set_evidence(graph, &bets->hosts, &bets->stages, &bets->rows);
-}
-
-/* Who is late for a while is no excuse of who is late at another time: a share of the stake is bet
- * in each part of the run by itself. Their mean is an e-value. */
-static void bet_by_parts(struct muster_graph *graph, struct bets *bets)
-{
-    double *whole = muster_arena_array(graph->memory, graph->seats + 1, sizeof *whole);
-    double *parts = muster_arena_array(graph->memory, graph->seats + 1, sizeof *parts);
-    if (graph->memory->failed)
-        return;
-    for (size_t s = 0; s < graph->seats; s++)
-        whole[s] = graph->seat[s].log_e;
-    for (uint32_t part = 0; part < PARTS; part++) {
-        count_windows(graph, &bets->counting, (struct part){part, PARTS});
-        bet(graph, bets);
-        for (size_t s = 0; s < graph->seats; s++) /* the mean of the first ones, and this one */
-            parts[s] = log_mix(parts[s], graph->seat[s].log_e, 1.0 / (part + 1));
-    }
-    count_windows(graph, &bets->counting, (struct part){0, 1});
-    for (size_t s = 0; s < graph->seats; s++)
-        graph->seat[s].log_e = log_mix(whole[s], parts[s], PART_STAKE);
-    name_culprits(graph, bets->sorted);
-}
-
 void muster_seats_evaluate(struct muster_graph *graph)
 {
-    struct bets bets = {.sorted = NULL};
-    make_bets(graph, &bets);
-    if (!graph->memory->failed)
-        count_windows(graph, &bets.counting, (struct part){0, 1});
-    make_hosts(&bets.hosts, graph);
+    struct hosts hosts;
+    struct all_rows rows;
+    size_t gpus = graph->view->gpus;
+    struct stages stages = {.of_gpu =
+                                muster_arena_array(graph->memory, gpus + 1, sizeof *stages.of_gpu)};
+    double *sorted = muster_arena_array(graph->memory, graph->seats + 1, sizeof *sorted);
+    count_windows(graph);
+    make_hosts(&hosts, graph);
+    make_rows(&rows, graph);
     if (graph->memory->failed)
         return;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        bet(graph, &bets);
-        name_culprits(graph, bets.sorted);
+        set_rows(graph, &rows);
+        set_evidence(graph, &hosts, &stages, &rows);
+        name_culprits(graph, sorted);
     }
-    if (!graph->view->window)
-        bet_by_parts(graph, &bets);
 }
