@@ -293,8 +293,7 @@ static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
         muster_positions_set(builder->positions, view->member[members[0]].gpu);
 }
 
-/* How far apart the global ranks of neighbours are, by the first two that are seen; 0: not known.
- */
+/* How far apart the global ranks of neighbours are, by the first two seen; 0: not known. */
 static uint32_t stride_of(const struct muster_view *view, const struct muster_view_comm *comm)
 {
     if (comm->members < 2)

@@ -11,7 +11,7 @@ static const struct muster_lanes none = {{0}};
 static const struct muster_lanes not_yet = {{NOT_YET, NOT_YET}};
 static const struct muster_lanes_after after_not_yet = {{MUSTER_NO_SHORT, MUSTER_NO_SHORT}};
 
-/* What it followed was not seen: it begins as soon as those that it meets let it. */
+/* What it followed was not seen: it is as much sooner as those that it meets. */
 static inline bool is_free(const struct muster_graph *graph, const struct muster_unit *unit)
 {
     return !(unit->known >> unit->edge & 1) &&
