@@ -27,6 +27,16 @@ static bool has_words(const char *line, const char *words)
     return true;
 }
 
+const struct muster_job_log_line *muster_job_log_line(size_t i)
+{
+    const struct muster_job_log_lines *of = &muster_job_log_of_nccl;
+    if (i >= of->n) {
+        i -= of->n;
+        of = &muster_job_log_of_programs;
+    }
+    return i < of->n ? &of->at[i] : NULL;
+}
+
 const struct muster_job_log_kind *muster_job_log_find(const char *id)
 {
     static const char prefix[] = "log.";
@@ -179,8 +189,8 @@ static void take_line(struct muster_job_log *log, const char *line)
     }
     if (log->kernels < MUSTER_JOB_LOG_KERNEL && !channel && is_of_the_kernel(line))
         muster_text_copy(log->kernel[log->kernels++], MUSTER_JOB_LOG_TEXT, line);
-    for (size_t i = 0; i < muster_job_log_lines_n; i++) {
-        const struct muster_job_log_line *known = &muster_job_log_lines[i];
+    const struct muster_job_log_line *known;
+    for (size_t i = 0; (known = muster_job_log_line(i)); i++) {
         if ((channel && !is_of_a_way(known)) || !has_words(line, known->words) ||
             (is_of_a_way(known) && goes_by_gpudirect(line)))
             continue;

@@ -46,8 +46,13 @@ struct muster_job_log_line {
     const char *words, *id;
     const char *from; /* the source that prints it: a file of NCCL's, or the program */
 };
-extern const struct muster_job_log_line muster_job_log_lines[];
-extern const size_t muster_job_log_lines_n;
+struct muster_job_log_lines {
+    const struct muster_job_log_line *at;
+    size_t n;
+};
+extern const struct muster_job_log_lines muster_job_log_of_nccl, muster_job_log_of_programs;
+/* The i-th of all of them; NULL behind the last. */
+const struct muster_job_log_line *muster_job_log_line(size_t i);
 
 struct muster_job_log {
     struct {

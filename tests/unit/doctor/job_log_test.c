@@ -50,8 +50,9 @@ static bool is_a_check(const char *id)
 
 static bool has_a_line(const char *id)
 {
-    for (size_t i = 0; i < muster_job_log_lines_n; i++)
-        if (strcmp(muster_job_log_lines[i].id, id) == 0)
+    const struct muster_job_log_line *line;
+    for (size_t i = 0; (line = muster_job_log_line(i)); i++)
+        if (strcmp(line->id, id) == 0)
             return true;
     return false;
 }
@@ -76,23 +77,25 @@ static void the_table_is_whole(void **state)
             if (!is_a_check(at))
                 fail_msg("%s fits %s, which is no check", kind->id, at);
     }
-    for (size_t i = 0; i < muster_job_log_lines_n; i++)
-        assert_non_null(muster_job_log_find(muster_job_log_lines[i].id));
+    const struct muster_job_log_line *line;
+    for (size_t i = 0; (line = muster_job_log_line(i)); i++)
+        assert_non_null(muster_job_log_find(line->id));
 }
 
 /* Each line's words, with something between its parts. */
 static void every_line_is_known_by_its_words(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < muster_job_log_lines_n; i++) {
-        bool begin = muster_job_log_lines[i].words[0] == '^';
+    const struct muster_job_log_line *line;
+    for (size_t i = 0; (line = muster_job_log_line(i)); i++) {
+        bool begin = line->words[0] == '^';
         char text[400] = "";
         snprintf(text, sizeof text, "%s", begin ? "" : "node:1:2 [0] ");
-        for (const char *at = muster_job_log_lines[i].words + begin; *at; at++)
+        for (const char *at = line->words + begin; *at; at++)
             strncat(text, *at == '*' ? " x " : (char[]){*at, '\0'}, sizeof text - strlen(text) - 1);
         struct muster_job_log *log = read_text(text);
-        if (lines_of(log, muster_job_log_lines[i].id) != 1)
-            fail_msg("\"%s\" is not known as %s", text, muster_job_log_lines[i].id);
+        if (lines_of(log, line->id) != 1)
+            fail_msg("\"%s\" is not known as %s", text, line->id);
         free(log);
     }
 }
