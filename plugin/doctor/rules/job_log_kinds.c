@@ -381,9 +381,10 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "last_call_timeout=600; where the job had run, look for the first error of the host that left",
      "net.master job.ranks"},
     {"log.coordinator", "F36,F25", FAILS, 4,
-     "JAX's coordinator was not reached, or one of the processes never came",
+     "the coordinator of JAX or TensorFlow was not reached, or one of the processes never came",
      "jax.distributed.initialize: coordinator_address of process 0 as all hosts see it, its port "
-     "open, num_processes right; else look for the first error of the process that is missing",
+     "open, num_processes right (TF_CONFIG: the same); no http_proxy between the hosts; else look "
+     "for the first error of the process that is missing",
      "net.names net.firewall net.mesh job.ranks net.interface"},
     {"log.ray_gpus", "F17,F36", FAILS, 7, "Ray has fewer GPUs than the ranks need",
      "ray status shows which hosts joined: start Ray on all of them first and let the program find "

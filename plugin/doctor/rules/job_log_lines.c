@@ -33,6 +33,7 @@ static const struct muster_job_log_line lines[] = {
     {"nvmlInit*failed", "log.nvml", "misc/nvmlwrap.cc"},
     {"NCCL WARN nvmlDeviceGet*failed", "log.nvml", "misc/nvmlwrap.cc"},
     {"Failed to open libnvidia-ml.so", "log.nvml", "misc/nvmlwrap.cc"},
+    {"load library failed: libnvidia-ml.so", "log.nvml", "nvidia-container-cli"},
 
     {"shared memory*No space left on device", "log.shm_full", "misc/shmutils.cc"},
     {"/dev/shm/nccl-*No space left on device", "log.shm_full", "os/linux.cc"},

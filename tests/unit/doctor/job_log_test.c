@@ -151,6 +151,28 @@ static const struct {
      "AF_INET6(10)",
      "log.no_address"},
     {"RuntimeError: Address already in use", "log.port_taken"},
+    {"ConnectionError: Tried to launch distributed communication on port `29500`, but another "
+     "process is utilizing it.",
+     "log.port_taken"},
+    {"[2023-07-21 10:11:12,131] [ERROR] [launch.py:321:sigkill_handler] ['python', 'main.py'] "
+     "exits "
+     "with return code = -7",
+     "log.bus_error"},
+    {"subprocess.CalledProcessError: Command '['python', '-u', 'train.py']' died with "
+     "<Signals.SIGKILL: 9>.",
+     "log.killed"},
+    {"srun: error: n1: task 3: Killed", "log.killed"},
+    {"mpirun noticed that process rank 1 with PID 0 on node n1 exited on signal 11 (Segmentation "
+     "fault).",
+     "log.crashed"},
+    {"ValueError: No slot '4' specified on host 'localhost'", "log.no_such_gpu"},
+    {"RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at CUDAContext.cpp:49",
+     "log.no_such_gpu"},
+    {"ptxas fatal   : Value 'sm_86' is not defined for option 'gpu-name'", "log.gpu_code"},
+    {"nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.1, please update "
+     "your driver to a newer version",
+     "log.old_driver"},
+    {"socket.gaierror: [Errno -5] No address associated with hostname", "log.name"},
     {"ERROR 04-22 pynccl.py:44] Failed to load NCCL library from libnccl.so.2 .", "log.symbols"},
     {"n1:7:9 [0] NCCL WARN Cuda failure 1 'invalid argument'", "log.cuda_refused"},
     {"[ 9.1] mce: [Hardware Error]: CPU 5: Machine Check Exception: 5 Bank 7: be00000000800400",
@@ -252,6 +274,8 @@ static void a_line_of_a_healthy_job_is_no_problem(void **state)
         "loader: queue blocked for more than 3 seconds",
         "handler installed for: Segmentation fault, Bus fault",
         "BrokenPipeError: [Errno 32] Broken pipe",
+        "uvicorn: port 8000: address in use, the next one is taken",
+        "[launch.py:350:main] Process 4711 exits successfully.",
         "nginx: upstream: Connection closed by peer",
     };
     (void)state;
