@@ -64,6 +64,8 @@ void muster_doctor_environment(struct muster_doctor *doctor);
 void muster_doctor_network(struct muster_doctor *doctor);
 /* Where ranks meet, if somebody chose it. */
 void muster_doctor_oob(struct muster_doctor *doctor, const struct muster_interfaces *interfaces);
+/* MASTER_ADDR and MASTER_PORT. */
+void muster_doctor_master(struct muster_doctor *doctor, const struct muster_interfaces *interfaces);
 void muster_doctor_names(struct muster_doctor *doctor);
 void muster_doctor_firewall(struct muster_doctor *doctor);
 void muster_doctor_mesh(struct muster_doctor *doctor);
@@ -144,6 +146,14 @@ bool muster_doctor_uses_rdma(const struct muster_doctor *doctor);
 int muster_doctor_roce_ports(const struct muster_doctor *doctor);
 /* The first address of a name, within seconds. */
 int muster_doctor_resolve(const char *name, struct muster_interface *to, struct muster_err *err);
+/* The same of the host that is looked at: of a recorded one its /etc/hosts is asked first. */
+int muster_doctor_resolve_there(const struct muster_doctor *doctor, const char *name,
+                                struct muster_interface *to, struct muster_err *err);
+/* Whether a name is a number, which resolvers take for an address ("3472853": 0.52.253.213). */
+bool muster_doctor_is_number(const char *name);
+/* The one of them that has the address; NULL: none. */
+const struct muster_interface *muster_doctor_owner(const struct muster_interfaces *interfaces,
+                                                   const struct muster_interface *of);
 /* "eth0 10.0.0.1/24", or the address alone where it has no name. */
 void muster_doctor_address(const struct muster_interface *interface, char *text, size_t size);
 /* Of the examination; NULL: they cannot be listed. */

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "doctor/doctor.h"
+#include "doctor/rules/proc_text.h"
 
 /* Ports on which the proxies of a pod listen: that for what leaves it and that for what arrives. */
 static const struct {
@@ -15,19 +16,6 @@ static const struct {
     {"Linkerd", 4140, 4143, "annotation linkerd.io/inject: disabled on the job's pods"},
 };
 
-static bool is_listening(const char *sockets, unsigned port)
-{
-    enum { LISTEN = 0x0a };
-    for (const char *line = strchr(sockets, '\n'); line; line = strchr(line + 1, '\n')) {
-        unsigned local, state;
-        if (sscanf(line, " %*u: %*32[0-9A-Fa-f]:%4X %*32[0-9A-Fa-f]:%*4X %2X", &local, &state) ==
-                2 &&
-            local == port && state == LISTEN)
-            return true;
-    }
-    return false;
-}
-
 static int find_mesh(const struct muster_doctor *doctor, char *text)
 {
     static const char *const files[] = {"net/tcp", "net/tcp6"};
@@ -36,8 +24,8 @@ static int find_mesh(const struct muster_doctor *doctor, char *text)
                                     in[sizeof meshes / sizeof *meshes] = {false};
     for (size_t f = 0; f < sizeof files / sizeof *files; f++)
         for (int i = 0; muster_doctor_read_proc(doctor, files[f], text) && i < n; i++) {
-            out[i] |= is_listening(text, meshes[i].out);
-            in[i] |= is_listening(text, meshes[i].in);
+            out[i] |= muster_proc_listens(text, meshes[i].out);
+            in[i] |= muster_proc_listens(text, meshes[i].in);
         }
     for (int i = 0; i < n; i++)
         if (out[i] && in[i])

@@ -44,9 +44,54 @@ int muster_doctor_resolve(const char *name, struct muster_interface *to, struct 
     return 0;
 }
 
-/* The interface of this host that has the address; NULL. */
-static const struct muster_interface *owner(const struct muster_interfaces *interfaces,
-                                            const struct muster_interface *of)
+/* What the recorded host's /etc/hosts has for a name: its own resolver cannot be asked. */
+static bool look_up_recorded(const struct muster_doctor *doctor, const char *name,
+                             struct muster_interface *to)
+{
+    char path[PATH_MAX], line[512];
+    bool found = false;
+    snprintf(path, sizeof path, "%s/etc/hosts", doctor->root);
+    FILE *hosts = fopen(path, "re");
+    while (hosts && !found && fgets(line, sizeof line, hosts)) {
+        char *rest, *address = strtok_r(line, " \t\n", &rest);
+        *to = (struct muster_interface){.family = AF_INET};
+        if (!address || inet_pton(AF_INET, address, &to->address) != 1)
+            continue;
+        for (char *word = strtok_r(NULL, " \t\n", &rest); word && *word != '#';
+             word = strtok_r(NULL, " \t\n", &rest))
+            found |= strcmp(word, name) == 0;
+    }
+    if (hosts)
+        fclose(hosts);
+    return found;
+}
+
+static bool has_hosts_file(const struct muster_doctor *doctor)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/etc/hosts", doctor->root);
+    return access(path, R_OK) == 0;
+}
+
+int muster_doctor_resolve_there(const struct muster_doctor *doctor, const char *name,
+                                struct muster_interface *to, struct muster_err *err)
+{
+    if (!muster_doctor_is_live(doctor) && look_up_recorded(doctor, name, to))
+        return 0;
+    return muster_doctor_resolve(name, to, err);
+}
+
+bool muster_doctor_is_number(const char *name)
+{
+    struct in_addr address;
+    int dots = 0;
+    for (const char *at = name; *at; at++)
+        dots += *at == '.';
+    return dots < 3 && inet_aton(name, &address) != 0;
+}
+
+const struct muster_interface *muster_doctor_owner(const struct muster_interfaces *interfaces,
+                                                   const struct muster_interface *of)
 {
     for (int i = 0; i < interfaces->n; i++)
         if (interfaces->at[i].family == of->family &&
@@ -99,7 +144,7 @@ static void evaluate_address(struct muster_check *check, const struct muster_int
                              const char *what, const struct muster_interface *is)
 {
     char text[96];
-    const struct muster_interface *on = owner(interfaces, is);
+    const struct muster_interface *on = muster_doctor_owner(interfaces, is);
     muster_doctor_address(is, text, sizeof text);
     bool loopback = muster_interfaces_loopback(is), bridge = on && is_bridge(on);
     muster_check_evidence(check, "%s is %s%s%s", what, text, on ? " on " : "", on ? on->name : "");
@@ -125,52 +170,63 @@ static void read_hostname(const struct muster_doctor *doctor, char *name, size_t
         name[0] = '\0';
 }
 
-/* What the recorded host's /etc/hosts has for a name: its own resolver cannot be asked. */
-static bool look_up_recorded(const struct muster_doctor *doctor, const char *name,
-                             struct muster_interface *to)
+static void report_no_address(struct muster_check *check, const char *what)
 {
-    char path[PATH_MAX], line[512];
-    bool found = false;
-    snprintf(path, sizeof path, "%s/etc/hosts", doctor->root);
-    FILE *hosts = fopen(path, "re");
-    while (hosts && !found && fgets(line, sizeof line, hosts)) {
-        char *rest, *address = strtok_r(line, " \t\n", &rest);
-        *to = (struct muster_interface){.family = AF_INET};
-        if (!address || inet_pton(AF_INET, address, &to->address) != 1)
-            continue;
-        for (char *word = strtok_r(NULL, " \t\n", &rest); word && *word != '#';
-             word = strtok_r(NULL, " \t\n", &rest))
-            found |= strcmp(word, name) == 0;
+    muster_check_advice(check, "GLOO_SOCKET_IFNAME of an interface that is here (ip -br addr), or "
+                               "the name with this host's address in /etc/hosts");
+    if (muster_doctor_several_hosts()) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check, "%s does not resolve", what);
+        return;
     }
-    if (hosts)
-        fclose(hosts);
-    return found;
+    muster_check_suspect(check, "%s has no address here: Gloo, MPI and Ray look for one", what);
+    check->suspect_of = "init_error hang_absent";
+    check->suspect_weight = 6; /* before bugs of NCCL that few jobs meet */
 }
 
 /* Gloo, and PyTorch's RPC, give others the address of the own name unless an interface is named. */
 static void evaluate_own_name(struct muster_doctor *doctor, struct muster_check *check,
-                              const struct muster_interfaces *interfaces)
+                              const struct muster_interfaces *interfaces, const char *name)
 {
-    char name[128] = "", what[160];
+    char what[160];
     struct muster_interface address;
     struct muster_err err;
-    read_hostname(doctor, name, sizeof name);
-    if (!name[0] || muster_env("GLOO_SOCKET_IFNAME"))
-        return;
+    bool several = muster_doctor_several_hosts();
     snprintf(what, sizeof what, "this host's name %s", name);
     if (!muster_doctor_is_live(doctor)) {
-        if (look_up_recorded(doctor, name, &address))
-            evaluate_address(check, interfaces, what, &address);
+        if (look_up_recorded(doctor, name, &address)) {
+            if (several)
+                evaluate_address(check, interfaces, what, &address);
+        } else if (!several && has_hosts_file(doctor)) {
+            report_no_address(check, what);
+        }
         return;
     }
-    if (muster_doctor_resolve(name, &address, &err) == 0) {
+    if (!several && !doctor->symptoms) /* a slow resolver is not waited for */
+        return;
+    if (muster_doctor_resolve(name, &address, &err)) {
+        muster_check_evidence(check, "%s: %.120s", name, err.text);
+        report_no_address(check, what);
+    } else if (several) {
         evaluate_address(check, interfaces, what, &address);
-        return;
     }
+}
+
+/* As of containers that are called by the number of their job. */
+static void evaluate_number(struct muster_check *check, const char *name)
+{
+    struct in_addr address;
+    char text[INET_ADDRSTRLEN];
+    if (!muster_doctor_is_number(name) || inet_aton(name, &address) == 0)
+        return;
+    inet_ntop(AF_INET, &address, text, sizeof text);
     muster_check_worse(check, MUSTER_CHECK_WARNING);
-    muster_check_found(check, "%s does not resolve", what);
-    muster_check_evidence(check, "%s: %.120s", name, err.text);
-    muster_check_advice(check, "GLOO_SOCKET_IFNAME, or an entry in /etc/hosts");
+    muster_check_found(check, "this host's name %s is a number, which is taken for the address %s",
+                       name, text);
+    muster_check_advice(check, "another name for the host or container (docker --hostname); else "
+                               "an address where a name is asked for: MASTER_ADDR, "
+                               "--rdzv-endpoint=127.0.0.1:29500 on one host in place of "
+                               "--standalone, GLOO_SOCKET_IFNAME");
 }
 
 static void evaluate_interface(struct muster_check *check,
@@ -210,6 +266,7 @@ void muster_doctor_names(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "net.names", "F20,F24,F36");
     struct muster_interfaces *interfaces = muster_doctor_interfaces(doctor);
+    char name[128] = "";
     muster_check_expected(check, "names that lead other hosts here");
     muster_check_found(check, "nothing against them");
     if (!interfaces) {
@@ -218,8 +275,11 @@ void muster_doctor_names(struct muster_doctor *doctor)
     }
     evaluate_interface(check, interfaces, "GLOO_SOCKET_IFNAME");
     evaluate_interface(check, interfaces, "TP_SOCKET_IFNAME");
-    if (muster_doctor_several_hosts()) {
-        evaluate_own_name(doctor, check, interfaces);
+    read_hostname(doctor, name, sizeof name);
+    if (name[0])
+        evaluate_number(check, name);
+    if (name[0] && check->status == MUSTER_CHECK_OK && !muster_env("GLOO_SOCKET_IFNAME"))
+        evaluate_own_name(doctor, check, interfaces, name);
+    if (muster_doctor_several_hosts())
         evaluate_comm_id(check, interfaces);
-    }
 }

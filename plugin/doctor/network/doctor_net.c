@@ -397,71 +397,6 @@ static void check_subnets(struct muster_doctor *doctor, const struct muster_inte
     }
 }
 
-static bool port_taken(unsigned port)
-{
-    struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, off = 0;
-    bool six = fd >= 0;
-    if (!six)
-        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (six)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    int rc = six ? bind(fd, (struct sockaddr *)&any, sizeof any)
-                 : bind(fd, (struct sockaddr *)&any4, sizeof any4);
-    bool taken = rc != 0 && errno == EADDRINUSE;
-    if (rc == 0)
-        taken = listen(fd, 1) != 0 && errno == EADDRINUSE;
-    close(fd);
-    return taken;
-}
-
-static bool is_local(const struct muster_interfaces *interfaces, const struct muster_interface *of)
-{
-    for (int i = 0; i < interfaces->n; i++)
-        if (interfaces->at[i].family == of->family &&
-            memcmp(&interfaces->at[i].address, &of->address, of->family == AF_INET ? 4 : 16) == 0)
-            return true;
-    return false;
-}
-
-static void check_master(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)
-{
-    const char *address = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
-    struct muster_check *check = muster_check_begin(doctor->checks, "net.master", "F36");
-    struct muster_interface master = {.prefix = 0};
-    struct muster_err err;
-    char text[96];
-    uint64_t number;
-    if (!address || !*address) {
-        muster_check_found(check, "MASTER_ADDR is not set");
-        return;
-    }
-    muster_check_expected(check, "an address that every host reaches, and a free port");
-    if (muster_doctor_resolve(address, &master, &err)) {
-        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_found(check, "MASTER_ADDR=%.100s does not resolve: %.120s", address, err.text);
-        return;
-    }
-    muster_doctor_address(&master, text, sizeof text);
-    bool local = is_local(interfaces, &master);
-    muster_check_found(check, "MASTER_ADDR=%.100s is %.60s", address, text);
-    muster_check_evidence(check, "%s", local ? "that is this host" : "that is another host");
-    if (muster_interfaces_loopback(&master) && muster_doctor_several_hosts()) {
-        muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-        muster_check_advice(check, "a loopback address means every host itself: use the address of "
-                                   "rank 0's host");
-    }
-    if (local && port && muster_text_u64(port, &number) && number > 0 && number < 65536 &&
-        port_taken((unsigned)number)) {
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_evidence(check, "port %s is in use", port);
-        muster_check_advice(check, "unless the job runs already: another MASTER_PORT, and end "
-                                   "processes that were left behind");
-    }
-}
-
 static void check_ports(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "net.ports", "F25");
@@ -514,7 +449,7 @@ void muster_doctor_network(struct muster_doctor *doctor)
         check_mtu(doctor, interfaces);
         check_pattern(doctor, interfaces);
         check_subnets(doctor, interfaces);
-        check_master(doctor, interfaces);
+        muster_doctor_master(doctor, interfaces);
     }
     check_ports(doctor);
 }

@@ -164,6 +164,17 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.name", "F36", FAILS, 8, "a host's name has no address here",
      "an entry for it in DNS or /etc/hosts, or the address itself in MASTER_ADDR or NCCL_COMM_ID",
      "net.names net.master net.interface"},
+    {"log.gloo_address", "F20,F36", FAILS, 8,
+     "Gloo finds no address for this host's name, or for the interface that it was given",
+     "GLOO_SOCKET_IFNAME of one interface that is here (ip -br addr; an exact name), or the host's "
+     "name with its address in /etc/hosts",
+     "net.names net.interface"},
+    {"log.zero_address", "F20,F36", FAILS, 8,
+     "ranks look for rank 0 at an address that begins with 0: a name that is a number (3472853 is "
+     "0.52.253.213), or 0.0.0.0",
+     "an address in MASTER_ADDR or --rdzv-endpoint (127.0.0.1 on one host) in place of the name; "
+     "another name for the host or container",
+     "net.names net.master"},
     {"log.stranger", "F25,F36", FAILS, 5,
      "something that is no rank of this job spoke at NCCL's port, or ranks speak differently",
      "the same NCCL and variables on all hosts; not two jobs at one NCCL_COMM_ID; scanners of "

@@ -134,3 +134,16 @@ int muster_proc_cpus(const char *list, uint64_t *set, size_t words)
     }
     return n;
 }
+
+bool muster_proc_listens(const char *sockets, unsigned port)
+{
+    enum { LISTEN = 0x0a };
+    for (const char *line = strchr(sockets, '\n'); line; line = strchr(line + 1, '\n')) {
+        unsigned local, state;
+        if (sscanf(line, " %*u: %*32[0-9A-Fa-f]:%4X %*32[0-9A-Fa-f]:%*4X %2X", &local, &state) ==
+                2 &&
+            local == port && state == LISTEN)
+            return true;
+    }
+    return false;
+}

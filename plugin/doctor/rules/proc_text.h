@@ -35,4 +35,7 @@ const char *muster_proc_range(const char *list, unsigned long *first, unsigned l
 /* "0-3,8,10-11" into bits of `set`; returns how many CPUs. */
 int muster_proc_cpus(const char *list, uint64_t *set, size_t words);
 
+/* Whether a line of /proc/net/tcp or tcp6 is a socket that listens on the port. */
+bool muster_proc_listens(const char *sockets, unsigned port);
+
 #endif

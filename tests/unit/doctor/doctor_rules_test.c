@@ -12,6 +12,7 @@
 
 #include "doctor/rules/conf_file.h"
 #include "doctor/rules/gpu_code.h"
+#include "doctor/rules/host_list.h"
 #include "doctor/rules/known_bad.h"
 #include "doctor/rules/known_nccl.h"
 #include "doctor/rules/known_plugin.h"
@@ -168,6 +169,49 @@ static void kernel_files_are_understood(void **state)
         muster_proc_field("MemTotal:  100 kB\nMemAvailable: 7 kB\n", "MemAvailable", 10), 7);
     assert_int_equal(muster_proc_field("CapEff:\t00000000a80425fb\n", "CapEff", 16), 0xa80425fb);
     assert_int_equal(muster_proc_field("MemTotal: x\n", "MemTotal", 10), -1);
+}
+
+static void sockets_that_listen_are_found(void **state)
+{
+    static const char sockets[] =
+        "  sl  local_address rem_address   st\n"
+        "   0: 00000000:733C 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 1\n"
+        "   1: 0100007F:1F90 0100007F:A001 01 00000000:00000000 00:00000000 00000000  0 0 2\n";
+    (void)state;
+    assert_true(muster_proc_listens(sockets, 29500));
+    assert_false(muster_proc_listens(sockets, 8080)); /* connected */
+    assert_false(muster_proc_listens("", 29500));
+}
+
+static void lists_of_hosts_have_their_names(void **state)
+{
+    static const struct {
+        const char *list, *name;
+        bool has;
+    } cases[] = {
+        {"node1", "node1", true},
+        {"node1", "node11", false},
+        {"node[1-3,7],big01", "node2", true},
+        {"node[1-3,7],big01", "node7", true},
+        {"node[1-3,7],big01", "node4", false},
+        {"node[1-3,7],big01", "node02", false},
+        {"node[1-3,7],big01", "big01", true},
+        {"node[01-16]", "node09", true},
+        {"node[01-16]", "node9", false},
+        {"node[098-102]", "node101", true},
+        {"rack[1-2]n[1-4]", "rack2n3", true},
+        {"rack[1-2]n[1-4]-ib", "rack2n3-ib", true},
+        {"rack[1-2]n[1-4]", "rack2", false},
+        {"node[1-", "node1", false},
+        {"node[x]", "node1", false},
+        {"", "node1", false},
+        {"head,node[1-2]", "head", true},
+        {"head,node[1-2]", "node", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (muster_host_list_has(cases[i].list, cases[i].name) != cases[i].has)
+            fail_msg("%s in %s", cases[i].name, cases[i].list);
 }
 
 static void drivers_known_to_be_bad_are_named(void **state)
@@ -452,6 +496,8 @@ int main(void)
         cmocka_unit_test(prefixes_that_take_more_are_told),
         cmocka_unit_test(conf_lines_are_read_as_nccl_does),
         cmocka_unit_test(kernel_files_are_understood),
+        cmocka_unit_test(sockets_that_listen_are_found),
+        cmocka_unit_test(lists_of_hosts_have_their_names),
         cmocka_unit_test(drivers_known_to_be_bad_are_named),
         cmocka_unit_test(known_bugs_hold_where_their_needs_do),
         cmocka_unit_test(a_library_runs_on_the_gpus_it_was_built_for),

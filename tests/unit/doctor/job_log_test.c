@@ -172,6 +172,12 @@ static const struct {
     {"nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.1, please update "
      "your driver to a newer version",
      "log.old_driver"},
+    {"RuntimeError: [enforce fail at ../third_party/gloo/gloo/transport/tcp/device.cc:127] rp != "
+     "nullptr. Unable to find address for: dgx-1.ai",
+     "log.gloo_address"},
+    {"[W socket.cpp:601] [c10d] The client socket has failed to connect to "
+     "[::ffff:0.52.253.213]:59667 (errno: 110 - Connection timed out).",
+     "log.zero_address"},
     {"socket.gaierror: [Errno -5] No address associated with hostname", "log.name"},
     {"ERROR 04-22 pynccl.py:44] Failed to load NCCL library from libnccl.so.2 .", "log.symbols"},
     {"n1:7:9 [0] NCCL WARN Cuda failure 1 'invalid argument'", "log.cuda_refused"},
@@ -267,6 +273,9 @@ static void a_line_of_a_healthy_job_is_no_problem(void **state)
         "n1:7:9 [0] NCCL INFO Could not find a path for pattern 4, falling back to simple order",
         "[W socket.cpp] [c10d] connecting to [n0]:29500 (errno: 110 - Connection timed out).",
         "[W socket.cpp] [c10d] connecting to [n0]:29500 (errno: 113 - No route to host).",
+        "[W socket.cpp:601] [c10d] The client socket has failed to connect to 0.0.0.0:29500 "
+        "(errno: "
+        "111 - Connection refused).",
         "torch.OutOfMemoryError: CUDA out of memory. Retrying with batch 256\nstep 12 loss 2.31",
         "WARNING: CUDA out of memory. Tried to allocate 2.00 GiB\nbatch 256 from now on",
         "sbatch: JobState=PENDING ReqNodes=NODE_FAIL",

@@ -1,0 +1,101 @@
+"""Where the ranks meet: what muster doctor says of MASTER_ADDR, MASTER_PORT and the host's own name."""
+
+import unittest
+
+from doctor_case import TWO_HOSTS, GpuCase
+
+
+class Meeting(GpuCase):
+    def setUp(self):
+        super().setUp()
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n")
+        self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
+                 "eth0\t0000010A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n")
+        self.put("proc/net/fib_trie", "Local:\n" + "".join(
+            f"           |-- {address}\n              /32 host LOCAL\n" for address in ("127.0.0.1", "10.1.0.7")))
+        self.put("proc/net/tcp", "  sl  local_address rem_address   st\n")
+        self.put("proc/sys/kernel/hostname", "node7\n")
+        self.put("etc/hosts", "127.0.0.1 localhost\n10.1.0.7 node7\n192.168.1.95 head\n")
+
+    def master(self, address, *args, **env):
+        return self.doctor("--passive", *args, MASTER_ADDR=address, **env)["net.master"]
+
+    def listening(self, port):
+        self.put("proc/net/tcp", "  sl  local_address rem_address   st\n"
+                 f"   0: 00000000:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 1\n")
+
+    def test_rank_zero_is_not_where_the_others_look(self):
+        first = {**TWO_HOSTS, "RANK": "0"}
+        check = self.master("192.168.1.1", **first)
+        self.assertEqual((check["status"], check["found"]), (
+            "warning", "rank 0 is here, and MASTER_ADDR=192.168.1.1 (192.168.1.1) is no address of this host: nobody "
+            "listens where the ranks meet"))
+        self.assertIn("ip -br addr", check["advice"])
+        for address, env in (("10.1.0.7", first), ("node7", first), ("192.168.1.1", {**TWO_HOSTS, "RANK": "1"}),
+                             ("192.168.1.1", TWO_HOSTS), ("192.168.1.1", {**first, "TORCHELASTIC_RUN_ID": "none"}),
+                             ("127.0.1.1", {"RANK": "0"})):
+            self.assertEqual(self.master(address, **env)["status"], "ok", (address, env))
+        self.assertEqual(self.master("192.168.1.1", SLURM_PROCID="0", NODE_RANK="1")["status"], "warning")
+
+    def test_an_address_that_may_lead_back_to_a_container(self):
+        self.put(".dockerenv")
+        self.assertEqual(self.master("192.168.1.1", RANK="0", **TWO_HOSTS)["status"], "ok")
+        check = self.master("192.168.1.1", "--symptom", "hang_absent", "--only", "net.master", RANK="0", **TWO_HOSTS)
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("is no address of this container", check["found"])
+
+    def test_the_host_that_submitted_the_job(self):
+        job = {**TWO_HOSTS, "SLURM_SUBMIT_HOST": "head.cluster", "SLURM_JOB_NODELIST": "node[1-2,7],big01"}
+        check = self.master("head", **job)
+        self.assertEqual((check["status"], check["found"]), (
+            "problem", "MASTER_ADDR=head is the host that submitted the job, and none of its nodes, node[1-2,7],big01"))
+        self.assertIn("scontrol show hostnames", check["advice"])
+        self.assertEqual(self.master("head", **{**job, "SLURM_JOB_NODELIST": "head,node[1-2]"})["status"], "ok")
+        self.assertEqual(self.master("node7", **job)["status"], "ok")
+
+    def test_a_name_that_nobody_knows(self):
+        check = self.master("no.such.host.invalid")
+        self.assertEqual(check["status"], "problem")
+        self.assertIn("/etc/hosts", check["advice"])
+
+    def test_a_port_of_another_job(self):
+        here = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+        self.assertEqual(self.doctor("--passive", **here)["net.master"]["status"], "ok")
+        self.listening(29500)
+        check = self.doctor("--passive", **here)["net.master"]
+        self.assertEqual((check["status"], check["found"]),
+                         ("warning", "port 29500 of MASTER_PORT is in use on this host"))
+        self.assertEqual(self.doctor("--passive", **{**here, "MASTER_PORT": "29501"})["net.master"]["status"], "ok")
+
+    def test_the_port_that_launchers_take_by_themselves(self):
+        symptom = ("--passive", "--only", "net.master", "--symptom", "init_error")
+        self.assertEqual(self.causes(*symptom), [])
+        self.listening(29500)
+        self.assertEqual(self.causes(*symptom), ["net.master"])
+        self.assertEqual(self.causes(*symptom, MASTER_PORT="29501"), [])
+        self.assertEqual(self.causes(*symptom[:-1], "hang_absent"), [])  # that job has the port itself
+
+    def test_a_name_that_is_a_number(self):
+        self.put("proc/sys/kernel/hostname", "3472853\n")
+        check = self.doctor("--passive")["net.names"]
+        self.assertEqual((check["status"], check["found"]), (
+            "warning", "this host's name 3472853 is a number, which is taken for the address 0.52.253.213"))
+        for name in ("123456789012", "node3472853", "10.1.0.7", "3472853a"):  # more than four bytes, a name
+            self.put("proc/sys/kernel/hostname", f"{name}\n")
+            self.assertEqual(self.doctor("--passive")["net.names"]["status"], "ok", name)
+        check = self.master("3472853")
+        self.assertEqual(check["status"], "problem")
+        self.assertIn("0.52.253.213", check["found"])
+
+    def test_a_name_without_an_address(self):
+        symptom = ("--passive", "--only", "net.names", "--symptom", "init_error")
+        self.assertEqual(self.causes(*symptom), [])
+        self.put("etc/hosts", "127.0.0.1 localhost\n")
+        self.assertEqual(self.causes(*symptom), ["net.names"])
+        self.assertIn("GLOO_SOCKET_IFNAME", self.doctor(*symptom)["net.names"]["advice"])
+        self.assertEqual(self.causes(*symptom, GLOO_SOCKET_IFNAME="eth0"), [])
+        self.assertEqual(self.doctor("--passive")["net.names"]["status"], "ok")
+
+
+if __name__ == "__main__":
+    unittest.main()
