@@ -175,6 +175,10 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "an address in MASTER_ADDR or --rdzv-endpoint (127.0.0.1 on one host) in place of the name; "
      "another name for the host or container",
      "net.names net.master"},
+    {"log.proxy", "F20,F36", FAILS, 7, "a proxy for the web stands between processes of the job",
+     "unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY grpc_proxy on all hosts, or no_proxy and "
+     "NO_PROXY with all of them",
+     "net.proxy net.mesh"},
     {"log.stranger", "F25,F36", FAILS, 5,
      "something that is no rank of this job spoke at NCCL's port, or ranks speak differently",
      "the same NCCL and variables on all hosts; not two jobs at one NCCL_COMM_ID; scanners of "
@@ -396,7 +400,7 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "jax.distributed.initialize: coordinator_address of process 0 as all hosts see it, its port "
      "open, num_processes right (TF_CONFIG: the same); no http_proxy between the hosts; else look "
      "for the first error of the process that is missing",
-     "net.names net.firewall net.mesh job.ranks net.interface"},
+     "net.names net.firewall net.mesh net.proxy job.ranks net.interface"},
     {"log.ray_gpus", "F17,F36", FAILS, 7, "Ray has fewer GPUs than the ranks need",
      "ray status shows which hosts joined: start Ray on all of them first and let the program find "
      "that cluster (address auto); else fewer ranks, or GPUs that nothing else reserved",

@@ -50,7 +50,8 @@ class Case(unittest.TestCase):
     def muster(self, *args, **env):
         kept = {k: v for k, v in os.environ.items()
                 if not k.startswith(("NCCL", "TORCH_", "CUDA_", "MASTER_", "MUSTER_", "SLURM_", "OMP_", "GOMP_", "OMPI_", "GLOO_", "TP_",
-                                    "LOCAL_WORLD", "LOCAL_RANK", "WORLD_SIZE", "KUBERNETES_", "APPTAINER_", "SINGULARITY_"))}
+                                    "LOCAL_WORLD", "LOCAL_RANK", "WORLD_SIZE", "KUBERNETES_", "APPTAINER_", "SINGULARITY_"))
+                and not k.lower().endswith("_proxy")}
         env = {**kept, "HOME": str(self.root), "MUSTER_LOAD_ANY": "1", "MUSTER_SYSFS": str(self.root / "sys"),
                "MUSTER_PROCFS": str(self.root / "proc"), "MUSTER_ROOT": str(self.root), **env}
         return subprocess.run([MUSTER, *args], env=env, capture_output=True, text=True,

@@ -96,6 +96,28 @@ class Meeting(GpuCase):
         self.assertEqual(self.causes(*symptom, GLOO_SOCKET_IFNAME="eth0"), [])
         self.assertEqual(self.doctor("--passive")["net.names"]["status"], "ok")
 
+    def test_a_proxy_between_the_jobs_own_processes(self):
+        symptom = ("--passive", "--only", "net.proxy", "--symptom", "hang_absent")
+        proxy = {"http_proxy": "http://user:secret@10.9.9.9:7890"}
+        self.assertEqual(self.causes(*symptom), [])
+        self.assertEqual(self.causes(*symptom, **proxy), ["net.proxy"])
+        check = self.doctor(*symptom, **proxy)["net.proxy"]
+        self.assertIn("http_proxy also takes", check["found"])
+        self.assertNotIn("secret", str(check))
+        for excepted in ("localhost,127.0.0.1", "*", "localhost, 127.0.0.0/8"):
+            self.assertEqual(self.causes(*symptom, **proxy, no_proxy=excepted), [], excepted)
+        self.assertEqual(self.causes(*symptom, **proxy, NO_PROXY="localhost"), ["net.proxy"])
+        several = {**proxy, **TWO_HOSTS, "MASTER_ADDR": "node7"}
+        self.assertEqual(self.causes(*symptom, **several, no_proxy="localhost,127.0.0.1"), ["net.proxy"])
+        self.assertEqual(self.causes(*symptom, **several, no_proxy="node7"), [])
+        self.assertEqual(self.causes(*symptom, **{**several, "MASTER_ADDR": "n1.cluster"}, no_proxy=".cluster"), [])
+        self.assertEqual(self.doctor("--passive", **proxy)["net.proxy"]["status"], "ok")
+
+    def test_a_proxy_that_a_log_names(self):
+        self.put("job.log", "grpc_message:\"Received http2 header with status: 503\"\n")
+        log = ("--passive", "--log", str(self.root / "job.log"))
+        self.assertEqual(self.causes(*log, https_proxy="http://10.9.9.9:1"), ["log.proxy"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -178,6 +178,9 @@ static const struct {
     {"[W socket.cpp:601] [c10d] The client socket has failed to connect to "
      "[::ffff:0.52.253.213]:59667 (errno: 110 - Connection timed out).",
      "log.zero_address"},
+    {"requests.exceptions.ProxyError: HTTPConnectionPool(host='10.1.0.7', port=8000): Max retries "
+     "exceeded with url: /health (Caused by ProxyError('Cannot connect to proxy.'))",
+     "log.proxy"},
     {"socket.gaierror: [Errno -5] No address associated with hostname", "log.name"},
     {"ERROR 04-22 pynccl.py:44] Failed to load NCCL library from libnccl.so.2 .", "log.symbols"},
     {"n1:7:9 [0] NCCL WARN Cuda failure 1 'invalid argument'", "log.cuda_refused"},
@@ -283,6 +286,7 @@ static void a_line_of_a_healthy_job_is_no_problem(void **state)
         "loader: queue blocked for more than 3 seconds",
         "handler installed for: Segmentation fault, Bus fault",
         "BrokenPipeError: [Errno 32] Broken pipe",
+        "wandb: Network error (ProxyError), entering retry loop.",
         "uvicorn: port 8000: address in use, the next one is taken",
         "[launch.py:350:main] Process 4711 exits successfully.",
         "nginx: upstream: Connection closed by peer",
