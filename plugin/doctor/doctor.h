@@ -143,6 +143,8 @@ int muster_doctor_cpus(const struct muster_doctor *doctor, uint64_t *set);
 int muster_doctor_cpus_near(const struct muster_doctor *doctor, int gpu, const uint64_t *set);
 /* Whether NCCL's data takes RDMA devices of this host. */
 bool muster_doctor_uses_rdma(const struct muster_doctor *doctor);
+/* EFA or Slingshot, which NCCL reaches through libfabric and a network plugin alone. */
+bool muster_doctor_needs_net_plugin(const struct muster_doctor *doctor);
 /* Ports whose link layer is Ethernet. */
 int muster_doctor_roce_ports(const struct muster_doctor *doctor);
 /* The first address of a name, within seconds. */

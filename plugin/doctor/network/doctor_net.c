@@ -260,6 +260,28 @@ static void evaluate_speed(const struct muster_doctor *doctor, struct muster_che
     }
 }
 
+/* As most hosts: worth a look where a job is slow and nothing else is seen. */
+static void suspect_no_rdma(const struct muster_doctor *doctor, struct muster_check *check,
+                            const char *name)
+{
+    long long mbps = speed_of(doctor, name);
+    char speed[48] = "";
+    if (check->suspect[0] || check->status != MUSTER_CHECK_OK || !muster_doctor_several_hosts() ||
+        muster_doctor_uses_rdma(doctor) || muster_doctor_needs_net_plugin(doctor))
+        return;
+    if (mbps)
+        snprintf(speed, sizeof speed, " at %lld Gb/s", mbps / 1000);
+    muster_check_suspect(check, "hosts exchange data by sockets over %s%s: %s", name, speed,
+                         muster_doctor_entries(doctor->sysfs, "class/infiniband") > 0
+                             ? "RDMA is switched off"
+                             : "no RDMA (InfiniBand, RoCE, EFA) is seen here");
+    muster_check_advice(check, "hosts with RDMA, or its devices in the container "
+                               "(/dev/infiniband, libibverbs); else fewer bytes between hosts: "
+                               "sharding inside of a host, gradients over more steps, "
+                               "NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD above 25 Gb/s");
+    check->suspect_of = "slow_transfer";
+}
+
 static void check_choice(struct muster_doctor *doctor, const struct muster_interfaces *interfaces,
                          const char *ifname)
 {
@@ -295,6 +317,7 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
         evaluate_bridge(doctor, check, &interfaces->at[choice.at[0]]);
         evaluate_speed(doctor, check, interfaces, choice.at[0]);
         suspect_another_network(doctor, check, interfaces, &choice);
+        suspect_no_rdma(doctor, check, interfaces->at[choice.at[0]].name);
     }
     for (int i = 0; i < interfaces->n; i++)
         if (!(interfaces->at[i].flags & IFF_RUNNING)) {

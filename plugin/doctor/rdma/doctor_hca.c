@@ -5,7 +5,7 @@
 
 #include "base/env.h"
 #include "base/text.h"
-#include "doctor/doctor.h"
+#include "doctor/rdma/doctor_ports.h"
 #include "topology/sysfs.h"
 
 #define PORT "class/infiniband/%s/ports/%u/" /* of a device and a number */
@@ -120,6 +120,79 @@ static void evaluate_given(struct muster_check *check, const struct ports *ports
     }
 }
 
+/* Queue pairs of iWARP are connected by another protocol than NCCL's. */
+static bool is_iwarp(const struct muster_doctor *doctor, const struct port *port)
+{
+    char type[64] = "";
+    return muster_sysfs_line(doctor->sysfs, type, sizeof type, "class/infiniband/%s/node_type",
+                             port->device) &&
+           strstr(type, "RNIC");
+}
+
+static bool has_prefix(const struct port *port, const char *prefix)
+{
+    return strncmp(port->device, prefix, strlen(prefix)) == 0;
+}
+
+/* Devices with verbs that NCCL takes, though it was not made for them. */
+static void evaluate_kind(const struct muster_doctor *doctor, struct muster_check *check,
+                          const struct port *port)
+{
+    if (is_iwarp(doctor, port) && muster_doctor_several_hosts()) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_found(check, "NCCL takes %s, an iWARP card, with which it cannot connect",
+                           port->device);
+        muster_check_advice(check,
+                            "RoCE in place of iWARP (irdma: roce_ena=1), else "
+                            "NCCL_IB_HCA=^%s, or NCCL_IB_DISABLE=1",
+                            port->device);
+    } else if (has_prefix(port, "hfi1") || has_prefix(port, "opa")) {
+        muster_check_suspect(check,
+                             "NCCL takes %s, Omni-Path, by verbs that its driver makes in software",
+                             port->device);
+        muster_check_advice(check,
+                            "NCCL_IB_DISABLE=1 (sockets by the card's IP interface) shows "
+                            "whether it is that; NCCL has a plugin for Omni-Path (psm2-nccl)");
+    } else if (has_prefix(port, "rxe") || has_prefix(port, "siw")) {
+        muster_check_suspect(check, "NCCL takes %s, RDMA that the kernel makes in software",
+                             port->device);
+        muster_check_advice(check, "NCCL_IB_HCA=^%s, or NCCL_IB_DISABLE=1", port->device);
+    }
+}
+
+/* As boards with NVSwitches have some for their own management, and hosts some for storage. */
+static void suspect_beside_efa(const struct muster_doctor *doctor, struct muster_check *check,
+                               const struct ports *ports)
+{
+    const struct port *other = NULL;
+    int efa = 0;
+    for (int i = 0; i < ports->n; i++) {
+        bool is_efa = muster_doctor_is_efa(doctor, ports->at[i].device);
+        efa += is_efa;
+        other = !is_efa && ports->at[i].active ? &ports->at[i] : other;
+    }
+    if (!efa || !other)
+        return;
+    muster_check_suspect(check,
+                         "%s, which is none of EFA's, stands beside EFA's devices: libfabric or "
+                         "NCCL may take it in their place",
+                         other->device);
+    muster_check_advice(check, "give a container EFA's devices alone (vpc.amazonaws.com/efa of the "
+                               "device plugin, no hostPath of /dev/infiniband); else "
+                               "FI_PROVIDER=efa and NCCL_NET=\"AWS Libfabric\"");
+}
+
+/* What is named by NCCL_IB_HCA, or all. */
+static void evaluate_kinds(const struct muster_doctor *doctor, struct muster_check *check,
+                           const struct ports *ports, const char *list)
+{
+    if (!list || !*list)
+        suspect_beside_efa(doctor, check, ports);
+    for (int i = 0; i < ports->n && check->status == MUSTER_CHECK_OK && !check->suspect[0]; i++)
+        if (ports->at[i].active && (!list || !*list || names_port(list, &ports->at[i])))
+            evaluate_kind(doctor, check, &ports->at[i]);
+}
+
 /* Ports for storage or management beside those of the fabric: NCCL takes them all. */
 static void suspect_mixed(struct muster_check *check, const struct ports *ports)
 {
@@ -181,7 +254,7 @@ static void evaluate_asked(struct muster_check *check, const struct ports *ports
 void muster_doctor_hca(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "ib.hca", "F60,F63");
-    const char *list = muster_env("NCCL_IB_HCA"), *off = muster_env("NCCL_IB_DISABLE");
+    const char *list = muster_env("NCCL_IB_HCA");
     struct ports *ports = muster_arena_array(doctor->memory, 1, sizeof *ports);
     if (!ports)
         return;
@@ -194,11 +267,12 @@ void muster_doctor_hca(struct muster_doctor *doctor)
         return;
     }
     muster_check_found(check, "nothing against NCCL's choice of ports");
-    if (off && strcmp(off, "1") == 0)
+    if (!muster_doctor_uses_rdma(doctor))
         return;
+    evaluate_kinds(doctor, check, ports, list);
     if (list && *list)
         evaluate_given(check, ports, list);
-    else
+    else if (!check->suspect[0] && check->status == MUSTER_CHECK_OK)
         suspect_mixed(check, ports);
     evaluate_pkey(doctor, check, ports);
 }

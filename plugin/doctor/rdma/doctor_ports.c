@@ -220,12 +220,11 @@ static void find_plugin(const struct muster_doctor *doctor, struct muster_check 
     }
 }
 
-static bool is_efa(const struct muster_doctor *doctor, const struct muster_doctor_port *port)
+bool muster_doctor_is_efa(const struct muster_doctor *doctor, const char *device)
 {
     char type[64] = "";
-    muster_sysfs_line(doctor->sysfs, type, sizeof type, "class/infiniband/%s/node_type",
-                      port->device);
-    return strncmp(port->device, "efa", 3) == 0 || strncmp(port->device, "rdmap", 5) == 0 ||
+    muster_sysfs_line(doctor->sysfs, type, sizeof type, "class/infiniband/%s/node_type", device);
+    return strncmp(device, "efa", 3) == 0 || strncmp(device, "rdmap", 5) == 0 ||
            strstr(type, "unspecified");
 }
 
@@ -234,7 +233,7 @@ bool muster_doctor_needs_net_plugin(const struct muster_doctor *doctor)
     struct muster_doctor_port port[MUSTER_DOCTOR_PORTS];
     int n = muster_doctor_list_ports(doctor, port);
     for (int i = 0; i < n; i++)
-        if (is_efa(doctor, &port[i]))
+        if (muster_doctor_is_efa(doctor, port[i].device))
             return true;
     return muster_doctor_entries(doctor->sysfs, "class/cxi") > 0;
 }
@@ -249,7 +248,7 @@ static void check_libraries(struct muster_doctor *doctor, const struct muster_do
         return;
     muster_check_found(check, "what NCCL opens for RDMA is here");
     for (int i = 0; i < n; i++) {
-        efa |= is_efa(doctor, &port[i]);
+        efa |= muster_doctor_is_efa(doctor, port[i].device);
         mlx5 |= strncmp(port[i].device, "mlx5", 4) == 0;
     }
     need_library(check, "libibverbs.so.1", "libibverbs1");

@@ -15,8 +15,7 @@ int muster_doctor_list_ports(const struct muster_doctor *doctor, struct muster_d
 /* The MTU of the port's network interface, whose name goes to net[32]; 0: it has none. */
 long long muster_doctor_port_mtu(const struct muster_doctor *doctor,
                                  const struct muster_doctor_port *port, char *net);
-/* EFA or Slingshot, which NCCL reaches through libfabric and a network plugin alone. */
-bool muster_doctor_needs_net_plugin(const struct muster_doctor *doctor);
+bool muster_doctor_is_efa(const struct muster_doctor *doctor, const char *device);
 /* A new check of ports; unchecked where there are none. */
 struct muster_check *muster_doctor_begin_ports(struct muster_doctor *doctor, int ports,
                                                const char *id, const char *class_id,

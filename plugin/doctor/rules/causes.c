@@ -1,5 +1,6 @@
 #include "doctor/rules/causes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/finding_kinds.h"
@@ -26,6 +27,22 @@ static bool has_word(const char *list, const char *word, const char *separators)
         list += strspn(list, separators);
     }
     return false;
+}
+
+/* Whether all symptoms of a list are of a job that is slow, and none of one that fails. */
+static bool is_slowness(const char *symptoms)
+{
+    static const char slow[] = "slow_transfer path_degraded path_missing p2p.bandwidth late_rank "
+                               "late_host all_wait gpu.p2p_status";
+    char word[32];
+    for (const char *at = symptoms; *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        snprintf(word, sizeof word, "%.*s", (int)n, at);
+        if (!has_word(slow, word, " "))
+            return false;
+        at += n;
+    }
+    return true;
 }
 
 static int weight_in(const struct muster_cause_row *rows, size_t n, const char *cause,
@@ -234,6 +251,8 @@ static int weight_for_line(const struct muster_check *check, const struct muster
         return 0;
     if (is_seen(check) || weight == 0)
         return weight;
+    if (check->suspect_of && is_slowness(check->suspect_of) && !is_slowness(line->line->shows))
+        return 0;
     int step = check->suspect_of ? 2 * SUSPECT_STEP : SUSPECT_STEP; /* that rests on little */
     return check->suspect[0] && weight > step ? weight - step : 0;
 }

@@ -198,6 +198,41 @@ class Settings(Case):
         self.expect("ib.hca", "ok", NCCL_IB_PKEY="0")
         self.assertIn("partition table is empty", self.expect("ib.hca", "problem", NCCL_IB_PKEY="3")["found"])
 
+    def test_devices_that_nccl_was_not_made_for(self):
+        self.port("hfi1_0")
+        self.expect_suspect("ib.hca", "init_error", "hfi1_0, Omni-Path")
+        self.expect("ib.hca", "ok")
+        self.assertEqual(self.suspect("ib.hca", "init_error", NCCL_IB_DISABLE="1")["status"], "ok")
+        self.port("mlx5_0")
+        self.assertEqual(self.suspect("ib.hca", "init_error", NCCL_IB_HCA="=mlx5_0")["found"],
+                         "NCCL_IB_HCA takes 1 of the 2 RDMA ports that are up")
+
+    def test_an_iwarp_card(self):
+        self.port("irdma0")
+        for kind, several, status in (("4: RNIC", TWO_HOSTS, "warning"), ("4: RNIC", {}, "ok"), ("1: CA", TWO_HOSTS, "ok")):
+            self.put("sys/class/infiniband/irdma0/node_type", f"{kind}\n")
+            self.assertEqual(self.expect("ib.hca", status, **several)["status"], status)
+        self.put("sys/class/infiniband/irdma0/node_type", "4: RNIC\n")
+        self.assertIn("an iWARP card", self.expect("ib.hca", "warning", **TWO_HOSTS)["found"])
+        self.expect("ib.hca", "ok", NCCL_NET="Socket", **TWO_HOSTS)
+
+    def test_other_devices_beside_efa(self):
+        self.port("rdmap0s6")
+        self.assertEqual(self.suspect("ib.hca", "slow_transfer")["status"], "ok")
+        self.port("ibp115s0f0")
+        self.expect_suspect("ib.hca", "slow_transfer", "ibp115s0f0, which is none of EFA's")
+
+    def test_hosts_without_rdma(self):
+        self.two_interfaces(2)
+        self.put("sys/class/net/eth0/speed", "25000\n")
+        several = {**TWO_HOSTS, "NCCL_SOCKET_IFNAME": "eth0"}
+        self.expect("net.interface", "ok", **several)
+        self.expect_suspect("net.interface", "slow_transfer", "by sockets over eth0 at 25 Gb/s: no RDMA", **several)
+        self.assertEqual(self.suspect("net.interface", "slow_transfer")["status"], "ok")  # one host
+        self.port("mlx5_0")
+        self.assertEqual(self.suspect("net.interface", "slow_transfer", **several)["status"], "ok")
+        self.expect_suspect("net.interface", "slow_transfer", "RDMA is switched off", NCCL_NET="Socket", **several)
+
     def test_a_slow_interface(self):
         self.two_interfaces(2)
         self.put("sys/class/net/eth0/speed", "1000\n")

@@ -501,6 +501,21 @@ static void a_suspect_that_rests_on_little_stands_behind_the_line(void **state)
     assert_int_equal(causes.at[0].others, 1);
 }
 
+static void what_makes_a_job_slow_explains_no_line_of_one_that_fails(void **state)
+{
+    struct muster_checks *checks = *state;
+    struct muster_causes causes;
+    struct muster_check *sockets = add(checks, "net.interface", MUSTER_CHECK_OK);
+    muster_check_suspect(sockets, "hosts exchange data by sockets");
+    sockets->suspect_of = "slow_transfer";
+    find(checks,
+         "misc/socket.cc:533 NCCL WARN socketPollConnect: Connect to 10.0.0.4<56849> returned "
+         "113(No route to host)\n",
+         NULL, &causes);
+    assert_string_equal(first(checks, &causes), "log.unreachable");
+    assert_int_equal(causes.at[0].others, 0);
+}
+
 static void a_slow_way_counts_where_the_job_is_slow(void **state)
 {
     struct muster_checks *checks = *state;
@@ -534,6 +549,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_line_makes_a_suspect_of_what_is_fine, make_checks,
                                         free_checks),
         cmocka_unit_test_setup_teardown(a_suspect_that_rests_on_little_stands_behind_the_line,
+                                        make_checks, free_checks),
+        cmocka_unit_test_setup_teardown(what_makes_a_job_slow_explains_no_line_of_one_that_fails,
                                         make_checks, free_checks),
         cmocka_unit_test_setup_teardown(a_slow_way_counts_where_the_job_is_slow, make_checks,
                                         free_checks),
