@@ -79,9 +79,14 @@ void muster_nccl_files(void (*take)(void *to, const char *path), void *to)
                                           "/usr/local/cuda/lib64",
                                           "/usr/local/nccl/lib"};
     struct found found = {take, to};
-    char python[PATH_MAX], folder[PATH_MAX];
+    char python[PATH_MAX], folder[PATH_MAX], own[PATH_MAX];
+    const char *home = getenv("HOME"), *base = getenv("PYTHONUSERBASE");
+    bool has_own = home && snprintf(own, sizeof own, "%s/.local", home) < (int)sizeof own;
     const char *prefixes[] = {getenv("VIRTUAL_ENV"),
                               getenv("CONDA_PREFIX"),
+                              base && *base ? base
+                              : has_own     ? own
+                                            : NULL, /* of pip install --user */
                               muster_python_prefix(python, sizeof python) ? python : NULL,
                               "/usr/local",
                               "/usr",

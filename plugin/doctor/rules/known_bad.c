@@ -33,6 +33,17 @@ const char *muster_known_too_new(int major, int nccl)
     return NULL;
 }
 
+int muster_known_first_cuda(int major, int minor)
+{
+    if (major >= 10)
+        return 12000;
+    if (major >= 8)
+        return 11000;
+    if (major == 7)
+        return minor >= 5 ? 10000 : 9000;
+    return 0;
+}
+
 /* CUDA 11 brought the compatibility of minor versions. */
 bool muster_known_cuda_minor_gap(int driver_cuda, int library_cuda)
 {

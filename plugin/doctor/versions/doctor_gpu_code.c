@@ -4,6 +4,26 @@
 
 #include "doctor/doctor.h"
 #include "doctor/rules/gpu_code.h"
+#include "doctor/rules/known_bad.h"
+
+/* NCCL itself may run by PTX; the framework that was built with it mostly has none. */
+static void suspect_cuda(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    int built = doctor->library[doctor->loaded].cuda;
+    for (int i = 0; i < nvml->gpus && built; i++) {
+        const struct muster_nvml_gpu *gpu = &nvml->gpu[i];
+        int first = muster_known_first_cuda(gpu->major, gpu->minor);
+        if (built >= first)
+            continue;
+        muster_check_suspect(check,
+                             "NCCL, and so the framework with it, is built for CUDA %d.%d, which "
+                             "has no code for %.40s (%d.%d)",
+                             built / 1000, built % 1000 / 10, gpu->name, gpu->major, gpu->minor);
+        muster_check_advice(check, "a build of the framework for CUDA %d or later", first / 1000);
+        return;
+    }
+}
 
 void muster_doctor_gpu_code(struct muster_doctor *doctor)
 {
@@ -18,6 +38,7 @@ void muster_doctor_gpu_code(struct muster_doctor *doctor)
     }
     if (!muster_nccl_gpu_code(doctor->library[doctor->loaded].path, &code)) {
         muster_check_found(check, "the library does not say for which GPUs it was built");
+        suspect_cuda(doctor, check);
         return;
     }
     muster_gpu_code_text(&code, text, sizeof text);

@@ -176,6 +176,14 @@ class Versions(GpuCase):
         self.assertEqual(check["status"], "warning")
         self.assertIn("2 packages of NCCL", check["found"])
 
+    def test_packages_of_a_user(self):
+        site = ".local/lib/python3.12/site-packages"
+        self.put(f"{site}/nvidia/nccl/lib/libnccl.so.2", "\0NCCL version 2.14.3+cuda11.7\0")
+        for name in ("cu11-2.14.3", "cu12-2.27.3"):
+            self.assertNotIn("packages of NCCL", self.doctor("--passive")["version.nccl"]["found"])
+            self.put(f"{site}/nvidia_nccl_{name}.dist-info/METADATA")
+        self.assertIn("2 packages of NCCL", self.doctor("--passive")["version.nccl"]["found"])
+
     def test_an_nccl_of_vllms_own(self):
         self.put("old/libnccl.so.2", "\0NCCL version 2.18.1+cuda12.1\0")
         old = str(self.root / "old/libnccl.so.2")
@@ -186,18 +194,27 @@ class Versions(GpuCase):
         self.assertIn("No such file", check["found"])
         self.assertNotIn("vLLM", self.doctor("--passive")["version.nccl"]["found"])
 
-    def built_for(self, cuda, *args, nvml):
+    def built_for(self, cuda, *args, nvml, check="version.cuda"):
         self.put("lib/libnccl.so.2")
         fake = next(path for folder in FAKES.split(":") for path in sorted(pathlib.Path(folder).glob("libnccl.so*")))
         built = fake.read_bytes().replace(b"NCCL version 2.", b"NCCX version 2.")
         (self.root / "lib/libnccl.so.2").write_bytes(built + f"\0NCCL version 2.28.9+cuda{cuda}\0".encode())
         given = ("--passive", "--nccl", str(self.root / "lib/libnccl.so.2"))
-        return self.doctor(*given, *args, nvml=nvml)["version.cuda"]
+        return self.doctor(*given, *args, nvml=nvml)[check]
 
     def test_a_driver_older_than_what_nccl_was_built_for(self):
         self.assertEqual(self.built_for("12.9", nvml="cuda 12080")["status"], "ok")
         check = self.built_for("12.9", nvml="cuda 11080\ndriver 520.61.05")
         self.assertEqual(check["status"], "problem", check)
+
+    def test_a_cuda_before_the_gpus(self):
+        symptom = ("--symptom", "init_error", "--only", "version.gpu_code")
+        for cuda, gpu, status in (("10.2", "8 6", "warning"), ("11.0", "8 6", "ok"), ("11.0", "9 0", "ok"),
+                                  ("10.2", "7 5", "ok"), ("11.8", "12 0", "warning")):
+            nvml = f"gpu * capability {gpu}\ngpu * name NVIDIA X"
+            check = self.built_for(cuda, *symptom, nvml=nvml, check="version.gpu_code")
+            self.assertEqual(check["status"], status, (cuda, gpu))
+        self.assertIn("is built for CUDA 11.8, which has no code for NVIDIA X (12.0)", check["found"])
 
     def test_minor_versions_of_cuda(self):
         check = self.built_for("9.1", nvml="cuda 9000\ndriver 384.111")
