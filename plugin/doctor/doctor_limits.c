@@ -39,6 +39,27 @@ static void print_limit(uint64_t value, char *text, size_t size)
         muster_text_bytes(text, size, value);
 }
 
+/* Such memory counts as free for CMA, beyond what CMA was given: programs get it, and what is in it
+ * cannot be pinned. */
+static void suspect_handover(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    char line[2048] = "", *text = muster_doctor_room(doctor);
+    if (!muster_doctor_read_proc(doctor, "meminfo", text))
+        return;
+    long long total = muster_proc_field(text, "CmaTotal", 10);
+    long long left = muster_proc_field(text, "CmaFree", 10);
+    muster_sysfs_line(doctor->procfs, line, sizeof line, "cmdline");
+    if (total < 0 || left <= total || strstr(line, "kho=off"))
+        return;
+    muster_check_evidence(check, "CmaTotal %lld kB, CmaFree %lld kB", total, left);
+    muster_check_suspect(check,
+                         "the kernel keeps %lld MiB for Kexec HandOver (as CMA), and what "
+                         "lies there cannot be registered with a network card",
+                         (left - total) >> 10);
+    muster_check_advice(check, "kho=off on the kernel's command line and a reboot, else the kernel "
+                               "before (Linux 6.17)");
+}
+
 static void check_memlock(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "limit.memlock", "F30");
@@ -59,6 +80,8 @@ static void check_memlock(struct muster_doctor *doctor)
             check, "docker, podman: --ulimit memlock=-1; Kubernetes: LimitMEMLOCK=infinity in "
                    "containerd's unit; Slurm, enroot and apptainer: the same in slurmd's, and "
                    "PropagateResourceLimits=NONE, or a list without MEMLOCK");
+    } else if (rdma) {
+        suspect_handover(doctor, check);
     }
 }
 

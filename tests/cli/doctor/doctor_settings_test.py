@@ -222,6 +222,19 @@ class Settings(Case):
         self.port("ibp115s0f0")
         self.expect_suspect("ib.hca", "slow_transfer", "ibp115s0f0, which is none of EFA's")
 
+    def test_memory_that_is_kept_for_kexec_handover(self):
+        self.port("mlx5_0")
+        self.put("proc/self/limits", "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  unlimited  unlimited  bytes\n")
+        memory = "MemTotal: 125000000 kB\nMemAvailable: 110000000 kB\nCmaTotal: 32768 kB\nCmaFree: {} kB\n"
+        self.put("proc/meminfo", memory.format(9751757))
+        self.expect("limit.memlock", "ok")
+        self.expect_suspect("limit.memlock", "init_error", "9491 MiB for Kexec HandOver")
+        self.put("proc/cmdline", "quiet kho=off\n")
+        self.assertEqual(self.suspect("limit.memlock", "init_error")["status"], "ok")
+        self.put("proc/cmdline", "quiet\n")
+        self.put("proc/meminfo", memory.format(16384))
+        self.assertEqual(self.suspect("limit.memlock", "init_error")["status"], "ok")
+
     def test_hosts_without_rdma(self):
         self.two_interfaces(2)
         self.put("sys/class/net/eth0/speed", "25000\n")
