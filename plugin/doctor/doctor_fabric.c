@@ -28,8 +28,12 @@ static void check_iommu(struct muster_doctor *doctor)
         muster_check_evidence(check, "default type: %s", *type ? type : "unknown");
         if (strcmp(type, "identity") != 0 && doctor->survey->machine->gpus > 1) {
             muster_check_worse(check, MUSTER_CHECK_WARNING);
-            muster_check_advice(check, "if P2P hangs or is slow: iommu=pt on the kernel's command "
-                                       "line, and ACS off on the bridges above the GPUs");
+            muster_check_advice(check, "if P2P fails, hangs or is slow: iommu=pt on the kernel's "
+                                       "command line or the IOMMU off in the BIOS, and ACS off on "
+                                       "the bridges above the GPUs");
+            muster_check_suspect(check, "IOMMU in use, which P2P between GPUs may not pass");
+            check->suspect_of = "init_error";
+            check->suspect_weight = 2; /* before bugs of NCCL of any host */
         }
     }
 }

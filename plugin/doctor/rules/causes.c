@@ -380,7 +380,8 @@ static void raise(struct muster_checks *checks, const struct muster_causes *caus
 /* Whether what was found is something else than what could bring a symptom about. */
 static bool found_another(const struct muster_check *check, const char *symptom)
 {
-    return is_seen(check) && !(check->explains && !has_word(check->explains, symptom, " "));
+    return is_seen(check) && muster_cause_weight(check->id, symptom) > 0 &&
+           !(check->explains && !has_word(check->explains, symptom, " "));
 }
 
 /* Those of words of their own stand behind all that have rows. */
@@ -394,12 +395,27 @@ static int suspect_weight(const struct muster_check *check, const char *symptom,
     return (GREATEST_WEIGHT + 1) * muster_cause_weight(check->id, symptom);
 }
 
-/* Whether something is wrong for certain, though nothing ties it to what the job showed. */
-static bool has_problem(const struct muster_checks *checks)
+/* Whether a check can make a job slow, and nothing else. */
+static bool only_slows(const char *check)
+{
+    bool known = false, fails = false;
+    for (size_t i = 0; i < muster_cause_rows_n; i++)
+        if (strcmp(muster_cause_rows[i].cause, check) == 0) {
+            known = true;
+            fails |= !is_slowness(muster_cause_rows[i].symptoms);
+        }
+    return known && !fails;
+}
+
+/* Whether something is wrong for certain, though nothing ties it to what the job showed. What only
+ * slows most jobs is no reason why one hangs or sums wrongly; some do not start without it. */
+static bool has_problem(const struct muster_checks *checks, const char *symptom)
 {
     for (int i = 0; i < checks->n; i++)
         if (checks->at[i].status == MUSTER_CHECK_PROBLEM &&
-            !muster_symptom_find(checks->at[i].id, strlen(checks->at[i].id)))
+            !muster_symptom_find(checks->at[i].id, strlen(checks->at[i].id)) &&
+            (is_slowness(symptom) || strcmp(symptom, "init_error") == 0 ||
+             !only_slows(checks->at[i].id)))
             return true;
     return false;
 }
@@ -408,7 +424,7 @@ static bool has_problem(const struct muster_checks *checks)
  */
 static int find_suspect(const struct muster_checks *checks, const char *symptom)
 {
-    int best = -1, most = has_problem(checks) ? GREATEST_WEIGHT : 0;
+    int best = -1, most = has_problem(checks, symptom) ? GREATEST_WEIGHT : 0;
     for (int i = 0; i < checks->n; i++) {
         int weight = suspect_weight(&checks->at[i], symptom, checks->several_hosts);
         if (weight > most) {

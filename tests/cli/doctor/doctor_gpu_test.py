@@ -159,6 +159,7 @@ class Gpus(GpuCase):
         self.assertIn("NCCL_P2P_DISABLE=1", check["advice"])
         for group in range(30):  # explains the refusal, and not that there is no room
             self.put(f"sys/kernel/iommu_groups/{group}/type", "DMA\n")
+        self.assertEqual([(cause["id"], cause.get("suspect")) for cause in self.causes("init_error")], [("gpu.iommu", True)])
         self.put("dev/shm.df", "Filesystem 1B-blocks Used Available\nshm 65536 0 65536\n")
         explained = {word: cause["id"] for cause in self.causes("init_error", "p2p * * 5")
                      for word in cause["explains"]}

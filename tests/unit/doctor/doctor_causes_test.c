@@ -435,6 +435,27 @@ static void what_was_found_explains_its_own_words_alone(void **state)
     assert_int_equal(causes.n, 1);
 }
 
+/* As a job without GPUDirect RDMA that sums wrongly; one that does not start may need it. */
+static void what_only_slows_hides_no_suspect_of_a_wrong_result(void **state)
+{
+    struct muster_checks *checks = *state;
+    struct muster_causes causes;
+    struct muster_err err;
+    add(checks, "version.nccl_bad", MUSTER_CHECK_OK);
+    muster_check_suspect(&checks->at[0], "a bug that some programs meet");
+    checks->at[0].suspect_of = "wrong_result init_error";
+    add(checks, "ib.gdr", MUSTER_CHECK_PROBLEM);
+    assert_int_equal(muster_causes_find(checks, "init_error", &causes, &err), 0);
+    assert_int_equal(causes.n, 0);
+    assert_int_equal(muster_causes_find(checks, "wrong_result", &causes, &err), 0);
+    assert_int_equal(causes.n, 1);
+    assert_true(causes.at[0].suspect);
+    checks->at[0].status = MUSTER_CHECK_OK;
+    add(checks, "limit.memlock", MUSTER_CHECK_PROBLEM); /* what lacks it does not only slow */
+    assert_int_equal(muster_causes_find(checks, "wrong_result", &causes, &err), 0);
+    assert_int_equal(causes.n, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_checks, free_checks)
 
 int main(void)
@@ -442,6 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_suspect_comes_last),
         TEST(suspects_that_rest_on_little_stand_behind_problems),
+        TEST(what_only_slows_hides_no_suspect_of_a_wrong_result),
         TEST(what_was_found_explains_its_own_words_alone),
         cmocka_unit_test(every_symptom_has_a_path_to_a_cause),
         cmocka_unit_test(every_finding_is_a_symptom),
