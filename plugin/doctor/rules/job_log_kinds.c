@@ -30,7 +30,7 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.gpu_memory", "F11", FAILS, 5, "a GPU had no memory left for NCCL's buffers",
      "leave NCCL 1 to 4 GiB a GPU (the framework's share of memory, batch size), end other "
      "processes on it, and NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS at their defaults",
-     "gpu.in_use gpu.shared env.costly env.unsafe gpu.mig"},
+     "gpu.in_use gpu.shared env.unsafe gpu.mig"},
     {"log.old_driver", "F35", FAILS, 8, "the driver is older than the CUDA of NCCL or the program",
      "upgrade the driver, or install the framework and NCCL for the driver's CUDA",
      "version.cuda version.compat version.driver"},
@@ -184,6 +184,15 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "the same NCCL and variables on all hosts; not two jobs at one NCCL_COMM_ID; scanners of "
      "ports off the hosts; from NCCL 2.27.3 on a stranger is ignored",
      "version.nccl env.unsafe version.nccl_bad net.mesh net.plugin net.master"},
+    {"log.net_differs", "F34,F63", FAILS, 9,
+     "one host uses sockets where another uses InfiniBand or RoCE",
+     "RDMA on all hosts (ports that are up, libibverbs and its drivers, /dev/infiniband in the "
+     "container, NCCL_IB_HCA and the network plugin alike), or NCCL_IB_DISABLE=1 on all of them",
+     "ib.libraries ib.devices ib.ports ib.hca net.plugin ib.subnet env.costly"},
+    {"log.remote_memory", "F66", FAILS, 9,
+     "NCCL's helper for memory of other ranks failed (before 2.12)",
+     "upgrade NCCL to 2.12.7 or later, which has none; else that GPU's memory is full",
+     "version.nccl_bad version.nccl"},
     /* RDMA */
     {"log.rdma_unreachable", "F57,F59", FAILS, 4,
      "a queue pair could not reach the other port: RDMA between these two addresses fails",

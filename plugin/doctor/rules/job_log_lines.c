@@ -93,6 +93,9 @@ static const struct muster_job_log_line lines[] = {
     {"Bootstrap Root : mismatch in", "log.stranger", "bootstrap.cc"},
     {"has already checked in", "log.stranger", "bootstrap.cc"},
     {"wrong magic", "log.stranger", "misc/socket.cc"},
+    {"wrong type 3 != 4", "log.net_differs", "misc/socket.cc"},
+    {"wrong type 4 != 3", "log.net_differs", "misc/socket.cc"},
+    {"[Rem Allocator] Allocation failed", "log.remote_memory", "bootstrap.cc"},
     {"wrong type*!=", "log.stranger", "misc/socket.cc"},
 
     {"ibv_modify_qp failed", "log.rdma_unreachable", "misc/ibvwrap.cc"},

@@ -103,6 +103,12 @@ const struct muster_known_nccl muster_known_nccl[] = {
      "init of several threads can hang, so can captures of several "
      "graphs",
      "upgrade to 2.15.5", "notes of 2.15.5"},
+    {20700, 21104, 0, SOMETIMES, FAILS, "F66",
+     "its helper for memory of other ranks takes what was meant for another connection, and fails",
+     "upgrade to 2.12.7 or later", "nccl#555, nccl#844"},
+    {21801, 21902, HOPPER | NVSWITCH | HOSTS, SOMETIMES, WRONG, "F41",
+     "NVLink SHARP over several hosts (NVLSTree) sums wrongly",
+     "upgrade to 2.19.3, or NCCL_NVLS_ENABLE=0", "nccl-tests#167"},
     {20300, 21799, 0, SOMETIMES, HANGS, "F15", "uneven send and receive (alltoallv) can hang",
      "upgrade to 2.18.1", "notes of 2.18.1 (nccl#788)"},
     {20300, 21802, 0, SOMETIMES, FAILS, "F69",
@@ -466,6 +472,7 @@ static const struct {
     {"nccl#1762", "log.ras"},
     {"xgboost#11154, notes of 2.26.2", "log.ras"},
     {"pytorch#164402", "log.gpu_code"},
+    {"nccl#555, nccl#844", "log.remote_memory"},
 };
 
 const char *muster_known_nccl_prints(const struct muster_known_nccl *bug)

@@ -452,6 +452,24 @@ static void a_bug_whose_line_the_log_has_is_certain(void **state)
     of = (struct muster_known_question){
         .version = 21903, .has = MUSTER_NCCL_HOSTS, .logged = "log.interrupted"};
     assert_string_equal(muster_known_nccl_pick(&of, true)->source, "nccl#1757");
+    of = (struct muster_known_question){.version = 21003, .logged = "log.remote_memory"};
+    assert_string_equal(muster_known_nccl_pick(&of, true)->source, "nccl#555, nccl#844");
+    of.version = 21207;
+    assert_true(!muster_known_nccl_pick(&of, true) ||
+                !muster_known_nccl_logged(muster_known_nccl_pick(&of, true), &of));
+}
+
+static void sums_of_nvlink_sharp_over_several_hosts(void **state)
+{
+    const uint64_t hopper = MUSTER_NCCL_ON_HOPPER | MUSTER_NCCL_NVSWITCH;
+    (void)state;
+    const struct muster_known_nccl *bug =
+        pick(21805, hopper | MUSTER_NCCL_HOSTS, "wrong_result", false);
+    assert_string_equal(bug->source, "nccl-tests#167");
+    bug = pick(21805, hopper, "wrong_result", false); /* one host: no tree */
+    assert_true(!bug || strcmp(bug->source, "nccl-tests#167") != 0);
+    bug = pick(21903, hopper | MUSTER_NCCL_HOSTS, "wrong_result", false);
+    assert_true(!bug || strcmp(bug->source, "nccl-tests#167") != 0);
 }
 
 static void what_few_hosts_have_names_their_bug(void **state)
@@ -510,6 +528,7 @@ int main(void)
         cmocka_unit_test(bugs_of_the_plugin_for_efa_hold_beside_their_nccl),
         cmocka_unit_test(a_bug_of_many_versions_is_named_where_it_stands_alone),
         cmocka_unit_test(a_bug_whose_line_the_log_has_is_certain),
+        cmocka_unit_test(sums_of_nvlink_sharp_over_several_hosts),
         cmocka_unit_test(what_few_hosts_have_names_their_bug),
         cmocka_unit_test(the_table_of_bugs_is_whole),
     };

@@ -181,6 +181,10 @@ static const struct {
     {"requests.exceptions.ProxyError: HTTPConnectionPool(host='10.1.0.7', port=8000): Max retries "
      "exceeded with url: /health (Caused by ProxyError('Cannot connect to proxy.'))",
      "log.proxy"},
+    {"n1:7:9 [0] misc/socket.cc:441 NCCL WARN socketFinalizeAccept: wrong type 4 != 3",
+     "log.net_differs"},
+    {"n1:7:9 [0] bootstrap.cc:279 NCCL WARN [Rem Allocator] Allocation failed (segment 0, fd 130)",
+     "log.remote_memory"},
     {"socket.gaierror: [Errno -5] No address associated with hostname", "log.name"},
     {"ERROR 04-22 pynccl.py:44] Failed to load NCCL library from libnccl.so.2 .", "log.symbols"},
     {"n1:7:9 [0] NCCL WARN Cuda failure 1 'invalid argument'", "log.cuda_refused"},
