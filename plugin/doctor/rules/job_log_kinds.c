@@ -161,6 +161,12 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.port_taken", "F36", FAILS, 8, "the port of the rendezvous is taken",
      "end the job that left a process there (ss -ltnp), or another MASTER_PORT",
      "net.master net.ports job.ranks net.kernel"},
+    {"log.not_ours", "F20,F36", FAILS, 8,
+     "a process was to listen at an address that its host does not have",
+     "MASTER_ADDR (TF_CONFIG, coordinator_address, --host) as an address of the host of rank 0, "
+     "and "
+     "that rank started there; not a public or translated one of a cloud",
+     "net.master net.names net.interface"},
     {"log.name", "F36", FAILS, 8, "a host's name has no address here",
      "an entry for it in DNS or /etc/hosts, or the address itself in MASTER_ADDR or NCCL_COMM_ID",
      "net.names net.master net.interface"},
@@ -385,6 +391,16 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.pmi", "F36", FAILS, 9, "srun and this Open MPI do not speak the same PMI",
      "srun --mpi=pmix (srun --mpi=list shows which there are), or mpirun inside of the allocation",
      "job.ranks"},
+    {"log.step", "F36", ABSENT, 8, "Slurm has no room for this step beside another one of the job",
+     "no srun inside of srun (salloc's shell is a step, too), or srun --overlap; no more tasks, "
+     "GPUs "
+     "and memory than the job has",
+     ""},
+    {"log.local_rank", "F18", FAILS, 9,
+     "the program does not know --local-rank, which torch.distributed.launch passes",
+     "start with torchrun, and read os.environ[\"LOCAL_RANK\"]; else accept --local-rank and "
+     "--local_rank: PyTorch 2 has the former, earlier ones the latter",
+     ""},
     {"log.gres", "F17", FAILS, 9, "Slurm has no GPUs of that name or number on these nodes",
      "sinfo -o '%N %G' shows what nodes have; --gpus-per-node (or --gres=gpu:N) of that",
      "gpu.present"},
@@ -422,7 +438,7 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.shm_small", "F27", FAILS, 4, "/dev/shm is too small for Ray, and mostly for NCCL",
      "docker: --ipc=host or --shm-size=16g; Kubernetes: an emptyDir of medium Memory at /dev/shm",
      "limit.shm"},
-    {"log.no_nccl", "F35", FAILS, 9, "this PyTorch was built without NCCL",
+    {"log.no_nccl", "F35", FAILS, 9, "this build of the framework has no NCCL",
      "install the CUDA build (torch.version.cuda, torch.distributed.is_nccl_available()); on "
      "Windows and macOS use backend gloo",
      ""},
