@@ -159,7 +159,9 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
      "running; the number of nodes and ranks right",
      "net.master net.names job.ranks net.firewall net.mesh net.interface"},
     {"log.port_taken", "F36", FAILS, 8, "the port of the rendezvous is taken",
-     "end the job that left a process there (ss -ltnp), or another MASTER_PORT",
+     "end the job that left a process there (ss -ltnp), or another MASTER_PORT, below those that "
+     "the kernel gives to connections (net.ipv4.ip_local_port_range); on one host torchrun "
+     "--standalone",
      "net.master net.ports job.ranks net.kernel"},
     {"log.not_ours", "F20,F36", FAILS, 8,
      "a process was to listen at an address that its host does not have",
