@@ -83,6 +83,35 @@ static void suspect_one_gpu(const struct muster_doctor *doctor, struct muster_ch
                                "--gpu-bind=none; else unset CUDA_VISIBLE_DEVICES");
 }
 
+/* Lightning takes Slurm's tasks for its ranks, whatever number of devices it is given. */
+static void suspect_tasks(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    static const char *const launchers[] = {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+                                            "TORCHELASTIC_RUN_ID"};
+    struct muster_visible visible;
+    long long nodes = number("SLURM_JOB_NUM_NODES"), tasks = number("SLURM_NTASKS");
+    long long here = tasks / (nodes > 0 ? nodes : 1);
+    muster_visible_gpus(doctor->survey->machine, muster_env("CUDA_VISIBLE_DEVICES"),
+                        muster_env("CUDA_DEVICE_ORDER"), &visible);
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+        if (muster_env(launchers[i]))
+            return;
+    if (check->suspect[0] || number("SLURM_PROCID") < 0 || here < 1 || !visible.known ||
+        here >= visible.n)
+        return;
+    muster_check_suspect(
+        check,
+        "Slurm starts %lld task%s on a host for %d GPUs: Lightning takes tasks for "
+        "its ranks, and waits for those that nobody starts",
+        here, here == 1 ? "" : "s", visible.n);
+    muster_check_advice(check,
+                        "srun --ntasks-per-node=%d, or torchrun in one task a host; in an "
+                        "interactive shell unset SLURM_NTASKS SLURM_PROCID first",
+                        visible.n);
+    check->suspect_of = "init_error hang_absent";
+    check->suspect_weight = 5; /* before bugs of NCCL that few jobs meet */
+}
+
 /* Lightning starts the ranks of a host itself, unless it takes such a variable for a launcher's:
  * which one depends on its version. */
 static void suspect_remains(struct muster_check *check)
@@ -121,5 +150,6 @@ void muster_doctor_ranks(struct muster_doctor *doctor)
     suspect_remains(check);
     suspect_slurm(check);
     suspect_one_gpu(doctor, check);
+    suspect_tasks(doctor, check);
     evaluate_sizes(check);
 }

@@ -134,6 +134,18 @@ class Suspects(GpuCase):
         self.assertEqual(self.causes(*symptom, gpus=4, **slurm), [])
         self.assertEqual(self.causes(*symptom, gpus=1, **slurm, SLURM_GPUS_PER_TASK="1"), ["job.ranks"])
 
+    def test_fewer_tasks_than_gpus(self):
+        symptom = ("--passive", "--only", "job.ranks", "--symptom", "hang_absent")
+        slurm = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NUM_NODES": "2"}
+        self.assertEqual(self.causes(*symptom, gpus=4, **slurm), ["job.ranks"])
+        check = self.doctor(*symptom, gpus=4, **slurm)["job.ranks"]
+        self.assertIn("Slurm starts 1 task on a host for 4 GPUs", check["found"])
+        self.assertIn("--ntasks-per-node=4", check["advice"])
+        for fine in ({**slurm, "SLURM_NTASKS": "8"}, {**slurm, "TORCHELASTIC_RUN_ID": "none"}, {"SLURM_NTASKS": "2"},
+                     {**slurm, "CUDA_VISIBLE_DEVICES": "1"}):
+            self.assertEqual(self.causes(*symptom, gpus=4, **fine), [], fine)
+        self.assertEqual(self.doctor("--passive", gpus=4, **slurm)["job.ranks"]["status"], "ok")
+
     def test_p2p_over_pcie(self):
         symptom = ("--passive", "--only", "gpu.p2p_status,version.nccl_bad", "--symptom", "hang_stuck")
         boards = "gpu * links 0\ngpu * capability 8 6\ngpu * name NVIDIA GeForce RTX 3090"
