@@ -140,6 +140,20 @@ static void evaluate_submit_host(struct muster_check *check, const char *address
                                "show hostnames $SLURM_JOB_NODELIST | head -n 1)");
 }
 
+/* What scripts put there that is no name. */
+static const char *advise_name(const char *address)
+{
+    const char *colon = strchr(address, ':');
+    if (strchr(address, '['))
+        return "one node of Slurm's list: scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1";
+    if (strpbrk(address, " \t\n,"))
+        return "one address alone: `hostname -I` prints several, scontrol show hostnames all nodes";
+    if (colon && colon == strrchr(address, ':'))
+        return "the address alone, without tcp:// and without the port, which is MASTER_PORT's";
+    return "the address of rank 0's host in place of its name, or a name that DNS or /etc/hosts of "
+           "all hosts have";
+}
+
 static void evaluate_address(const struct muster_doctor *doctor, struct muster_check *check,
                              const struct muster_interfaces *interfaces, const char *address)
 {
@@ -149,8 +163,7 @@ static void evaluate_address(const struct muster_doctor *doctor, struct muster_c
     if (muster_doctor_resolve_there(doctor, address, &master, &err)) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_found(check, "MASTER_ADDR=%.100s does not resolve: %.120s", address, err.text);
-        muster_check_advice(check, "the address of rank 0's host in place of its name, or a name "
-                                   "that DNS or /etc/hosts of all hosts have");
+        muster_check_advice(check, "%s", advise_name(address));
         return;
     }
     muster_doctor_address(&master, text, sizeof text);

@@ -57,6 +57,11 @@ class Meeting(GpuCase):
         check = self.master("no.such.host.invalid")
         self.assertEqual(check["status"], "problem")
         self.assertIn("/etc/hosts", check["advice"])
+        for address, advice in (("10.1.0.7 172.17.0.1", "one address alone"), ("node[1-2]", "one node of Slurm's list"),
+                                ("tcp://10.1.0.7", "without tcp://"), ("10.1.0.7:29500", "without the port")):
+            check = self.master(address)
+            self.assertEqual(check["status"], "problem", address)
+            self.assertIn(advice, check["advice"])
 
     def test_a_port_of_another_job(self):
         here = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
