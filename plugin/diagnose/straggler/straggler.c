@@ -18,6 +18,7 @@
 #define WORTH  0.005 /* of the time: less is not worth a finding */
 #define PAIR   0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
 #define ALONE  0.2   /* of that: without anybody else's help */
+#define HELPED 2.0   /* times that: who costs nothing by itself, beside another one */
 #define MUCH   2.0   /* times as much as another rank of its communicator */
 #define ALIKE  0.3   /* of the rank of a host that is late most: all are late alike */
 #define MUTUAL 3.0   /* times as late as the other of two ranks: else each is the other's usual */
@@ -203,8 +204,8 @@ static void set_gains(struct muster_what_if *what_if, struct muster_suspects *su
     }
 }
 
-/* Among ranks that send to each other one must have cost as much by itself: who waited for another
- * is told less well there from who is late. */
+/* Among ranks that send to each other who waited for another is told less well from who is late:
+ * one must have cost something by itself, or twice as much beside the others. */
 static void keep_worthy(const struct muster_graph *graph, const struct muster_view_span *span,
                         struct muster_suspects *suspects)
 {
@@ -215,10 +216,10 @@ static void keep_worthy(const struct muster_graph *graph, const struct muster_vi
         struct muster_suspect *own = &suspects->suspect[s];
         double covered = (double)span[own->gpu].covered_ns;
         own->share = covered > 0 ? own->gain_ns / covered : 0;
-        if (own->share >= worth && own->last_ns >= worth * covered &&
-            (!sends || own->alone_ns >= ALONE * worth * covered)) {
+        bool sure =
+            !sends || own->alone_ns >= ALONE * worth * covered || own->share >= HELPED * worth;
+        if (own->share >= worth && own->last_ns >= worth * covered && sure)
             suspects->suspect[kept++] = *own;
-        }
     }
     suspects->n = kept;
 }
