@@ -228,6 +228,12 @@ bool muster_doctor_is_efa(const struct muster_doctor *doctor, const char *device
            strstr(type, "unspecified");
 }
 
+/* HPE's Slingshot, which has no RDMA devices: NCCL reaches it through libfabric alone. */
+static int count_slingshot(const struct muster_doctor *doctor)
+{
+    return muster_doctor_entries(doctor->sysfs, "class/cxi");
+}
+
 bool muster_doctor_needs_net_plugin(const struct muster_doctor *doctor)
 {
     struct muster_doctor_port port[MUSTER_DOCTOR_PORTS];
@@ -235,27 +241,30 @@ bool muster_doctor_needs_net_plugin(const struct muster_doctor *doctor)
     for (int i = 0; i < n; i++)
         if (muster_doctor_is_efa(doctor, port[i].device))
             return true;
-    return muster_doctor_entries(doctor->sysfs, "class/cxi") > 0;
+    return count_slingshot(doctor) > 0;
 }
 
 static void check_libraries(struct muster_doctor *doctor, const struct muster_doctor_port *port,
                             int n)
 {
-    struct muster_check *check = muster_doctor_begin_ports(
-        doctor, n, "ib.libraries", "F63", "libibverbs and what the devices need besides");
-    bool efa = false, mlx5 = false;
-    if (n == 0)
+    int slingshot = count_slingshot(doctor);
+    struct muster_check *check =
+        muster_doctor_begin_ports(doctor, n + slingshot, "ib.libraries", "F63",
+                                  "libibverbs and what the devices need besides");
+    bool fabric = slingshot > 0, mlx5 = false;
+    if (n + slingshot == 0)
         return;
     muster_check_found(check, "what NCCL opens for RDMA is here");
     for (int i = 0; i < n; i++) {
-        efa |= muster_doctor_is_efa(doctor, port[i].device);
+        fabric |= muster_doctor_is_efa(doctor, port[i].device);
         mlx5 |= strncmp(port[i].device, "mlx5", 4) == 0;
     }
-    need_library(check, "libibverbs.so.1", "libibverbs1");
+    if (n > 0)
+        need_library(check, "libibverbs.so.1", "libibverbs1");
     if (mlx5)
         need_library(check, "libmlx5.so.1", "ibverbs-providers");
-    if (efa) {
-        need_library(check, "libfabric.so.1", "the EFA installer");
+    if (fabric) {
+        need_library(check, "libfabric.so.1", slingshot ? "HPE's libfabric" : "the EFA installer");
         if (!muster_env("NCCL_NET_PLUGIN") &&
             !need_library(check, "libnccl-net.so", "aws-ofi-nccl"))
             find_plugin(doctor, check);

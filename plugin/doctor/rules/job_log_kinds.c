@@ -75,7 +75,7 @@ const struct muster_job_log_kind muster_job_log_kinds[] = {
     {"log.unknown_error", "F52", FAILS, 2, "CUDA failed and did not say why (error 999)",
      "dmesg for an Xid of that time; reload nvidia_uvm or reboot; in Windows' subsystem for Linux "
      "a newer NCCL and driver",
-     "host.kernel_log gpu.virtual gpu.driver gpu.fabric version.nccl_bad"},
+     "host.kernel_log gpu.virtual gpu.driver gpu.fabric"},
     {"log.gpu_lost", "F51", DIES, 9, "a GPU is lost, or its memory failed",
      "the Xid in dmesg says which; drain the host, reset or replace that GPU",
      "host.kernel_log gpu.ecc gpu.nvlink gpu.driver"},

@@ -29,7 +29,7 @@ static const struct muster_job_log_line lines[] = {
     {"is available but not supported on this system. Check the IMEX", "log.imex", "mnnvl.cc"},
     {"Cuda failure 800 'operation not permitted'", "log.imex", "include/checks.h"},
     {"Cuda failure*operation not supported", "log.not_supported", "include/checks.h"},
-    {"Cuda failure 999 'unknown error'", "log.unknown_error", "include/checks.h"},
+    {"Cuda failure*'unknown error'", "log.unknown_error", "include/checks.h"},
     {"nvmlInit*failed", "log.nvml", "misc/nvmlwrap.cc"},
     {"NCCL WARN nvmlDeviceGet*failed", "log.nvml", "misc/nvmlwrap.cc"},
     {"Failed to open libnvidia-ml.so", "log.nvml", "misc/nvmlwrap.cc"},

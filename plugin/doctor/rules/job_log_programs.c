@@ -13,6 +13,7 @@ static const struct muster_job_log_line lines[] = {
     {"no CUDA-capable device is detected", "log.no_gpu", "CUDA"},
     {"No CUDA GPUs are available", "log.no_gpu", "PyTorch"},
     {"CUDA unknown error - this may be due to", "log.unknown_error", "PyTorch"},
+    {"Test CUDA failure*'unknown error'", "log.unknown_error", "nccl-tests"},
     {"Found no NVIDIA driver on your system", "log.no_gpu", "PyTorch"},
     {"CUDA_ERROR_NO_DEVICE", "log.no_gpu", "CUDA"},
     {"could not select device driver*[[gpu", "log.no_gpu", "docker"},

@@ -457,6 +457,22 @@ class Rdma(Case):
             shutil.copy(library, self.root / "lib" / name)
         self.assertEqual(self.doctor(**env)["ib.libraries"]["status"], "ok")
 
+    def test_slingshot_wants_a_plugin(self):
+        """It has no RDMA devices."""
+        library = next(path for folder in FAKES.split(":") for path in
+                       sorted(os.path.join(folder, name) for name in os.listdir(folder))
+                       if "libcuda" in path and os.path.isfile(path))
+        os.mkdir(self.root / "lib")
+        env = {"LD_LIBRARY_PATH": str(self.root / "lib")}
+        self.assertEqual(self.doctor(**env)["ib.libraries"]["status"], "unchecked")
+        self.put("sys/class/cxi/cxi0/device/uevent", "DRIVER=cxi_ss1\n")
+        shutil.copy(library, self.root / "lib/libfabric.so.1")
+        check = self.doctor(**env)["ib.libraries"]
+        self.assertEqual(check["status"], "problem")
+        self.assertIn("libnccl-net.so", check["evidence"][-1])
+        shutil.copy(library, self.root / "lib/libnccl-net.so")
+        self.assertEqual(self.doctor(**env)["ib.libraries"]["status"], "ok")
+
     def test_devices_of_rdma(self):
         self.port()
         env = {"MUSTER_DEVFS": str(self.root / "dev")}

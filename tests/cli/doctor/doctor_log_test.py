@@ -27,6 +27,15 @@ class JobLog(GpuCase):
         self.put("dev/shm.df", "Filesystem 1B-blocks Used Available\nshm 68719476736 0 68719476736\n")
         self.assertEqual(self.leads(SHM, **small), "log.shm_full")  # the log may be another host's
 
+    def test_an_unknown_error_and_a_file_that_cuda_needs(self):
+        """Which a bug of that NCCL would not bring about."""
+        text = "NCCL version 2.12.10+cuda11.6\nn1: Test CUDA failure common.cu:1045 'unknown error'\n"
+        dev = {"MUSTER_DEVFS": str(self.root / "dev")}
+        self.put("dev/nvidia0")
+        self.assertEqual(self.leads(text, **dev), "gpu.driver")
+        self.put("dev/nvidia-uvm")
+        self.assertNotEqual(self.leads(text, **dev), "gpu.driver")
+
     def test_a_log_without_errors(self):
         report = self.log(HEALTHY)
         self.assertEqual([check["id"] for check in report["checks"]
