@@ -13,22 +13,29 @@
 
 enum { USUAL_PORT = 29500 }; /* of PyTorch's launchers */
 
+static bool is_refused(int fd, const void *address, socklen_t bytes)
+{
+    int one = 1, off = 0;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); /* fails of IPv4, which is well */
+    int rc = bind(fd, address, bytes);
+    if (rc == 0)
+        rc = listen(fd, 1);
+    return rc != 0 && errno == EADDRINUSE;
+}
+
+/* In IPv4 where there is no IPv6. */
 static bool is_taken_here(unsigned port)
 {
     struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, off = 0;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool six = fd >= 0;
-    if (!six)
+    if (fd < 0)
         fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (six)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    int rc = six ? bind(fd, (struct sockaddr *)&any, sizeof any)
-                 : bind(fd, (struct sockaddr *)&any4, sizeof any4);
-    bool taken = rc != 0 && errno == EADDRINUSE;
-    if (rc == 0)
-        taken = listen(fd, 1) != 0 && errno == EADDRINUSE;
+    if (fd < 0)
+        return false;
+    bool taken = six ? is_refused(fd, &any, sizeof any) : is_refused(fd, &any4, sizeof any4);
     close(fd);
     return taken;
 }
