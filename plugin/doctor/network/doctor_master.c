@@ -90,10 +90,10 @@ static bool has_rank_zero(void)
 {
     static const char *const names[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                                         "NODE_RANK"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (muster_env(names[i]))
-            return strcmp(muster_env(names[i]), "0") == 0;
-    return false;
+    const char *rank = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !rank; i++)
+        rank = muster_env(names[i]);
+    return rank && strcmp(rank, "0") == 0;
 }
 
 /* torchrun's own meeting point may be on another host than rank 0, and a service or a translated

@@ -57,9 +57,11 @@ static bool is_left_out(const char *list, const char *host)
 static bool is_excepted(const char *host)
 {
     static const char *const names[] = {"no_proxy", "NO_PROXY", "no_grpc_proxy"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (muster_env(names[i]) && is_left_out(muster_env(names[i]), host))
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *list = muster_env(names[i]);
+        if (list && is_left_out(list, host))
             return true;
+    }
     return false;
 }
 
