@@ -7,17 +7,11 @@ host.log where the thread shows it; --without-log leaves it out. The words only 
 the sentence beside each, evaluated by reading (docs/accuracy.md).
 """
 
-import sys
-
-WITHOUT_LOG = "--without-log" in sys.argv
-if WITHOUT_LOG:
-    sys.argv.remove("--without-log")
-from doctor_threads_fifth import a100, interfaces, pod  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_fourth import (  # noqa: E402 pylint: disable=wrong-import-position
-    efa, epyc, main, nccl, p5, without_peermem)
-from doctor_threads_more import (  # noqa: E402 pylint: disable=wrong-import-position
+from doctor_threads_fifth import a100, interfaces, pod
+from doctor_threads_fourth import (
+    efa, epyc, main_said, nccl, p5, without_peermem)
+from doctor_threads_more import (
     consumer, redirecting, small_shm)
-from doctor_threads_seventh import without_log  # noqa: E402 pylint: disable=wrong-import-position
 
 
 def mesh_of_four(host):
@@ -252,4 +246,4 @@ SAID = (
 
 
 if __name__ == "__main__":
-    main([(thread, without_log(build) if WITHOUT_LOG else build, *rest[:3]) for thread, build, *rest in SAID])
+    main_said(SAID)

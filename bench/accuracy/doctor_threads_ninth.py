@@ -9,16 +9,10 @@ the sentence beside each, evaluated by reading (docs/accuracy.md). What taming-t
 before the first run, so that it counts as missed.
 """
 
-import sys
-
-WITHOUT_LOG = "--without-log" in sys.argv
-if WITHOUT_LOG:
-    sys.argv.remove("--without-log")
-from doctor_threads_fifth import interfaces, pod  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_fourth import main, nccl  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_mined import listening  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_more import consumer, small_shm  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_seventh import without_log  # noqa: E402 pylint: disable=wrong-import-position
+from doctor_threads_fifth import interfaces, pod
+from doctor_threads_fourth import main_said, nccl
+from doctor_threads_mined import listening
+from doctor_threads_more import consumer, small_shm
 
 
 def node_rank_of_nobody(host):  # CompVis/taming-transformers#12: unset NODE_RANK cured it
@@ -104,4 +98,4 @@ SAID = (
 
 
 if __name__ == "__main__":
-    main([(thread, without_log(build) if WITHOUT_LOG else build, *rest[:3]) for thread, build, *rest in SAID])
+    main_said(SAID)

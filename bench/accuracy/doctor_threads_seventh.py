@@ -8,14 +8,9 @@ NCCL's log are given as host.log where the thread shows them; --without-log leav
 sort the answers; what counts is the sentence beside each, evaluated by reading (docs/accuracy.md).
 """
 
-import sys
-
-WITHOUT_LOG = "--without-log" in sys.argv
-if WITHOUT_LOG:
-    sys.argv.remove("--without-log")
-from doctor_threads_fifth import a100, interfaces, pod  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_fourth import main, nccl, p5  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_more import consumer, small_shm  # noqa: E402 pylint: disable=wrong-import-position
+from doctor_threads_fifth import a100, interfaces, pod
+from doctor_threads_fourth import main_said, nccl, p5
+from doctor_threads_more import consumer, small_shm
 
 
 def hopper(host, name):
@@ -306,12 +301,5 @@ SAID = (
 )
 
 
-def without_log(build):
-    def silent(host):
-        build(host)
-        host.log = ""
-    return silent
-
-
 if __name__ == "__main__":
-    main([(thread, without_log(build) if WITHOUT_LOG else build, *rest[:3]) for thread, build, *rest in SAID])
+    main_said(SAID)

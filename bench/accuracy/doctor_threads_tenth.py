@@ -10,15 +10,9 @@ host.log where the thread shows it; --without-log leaves it out. The words only 
 the sentence beside each, evaluated by reading (docs/accuracy.md).
 """
 
-import sys
-
-WITHOUT_LOG = "--without-log" in sys.argv
-if WITHOUT_LOG:
-    sys.argv.remove("--without-log")
-from doctor_threads_fifth import a100, interfaces, pod  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_fourth import main, nccl, p5  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_more import consumer, small_shm  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_seventh import without_log  # noqa: E402 pylint: disable=wrong-import-position
+from doctor_threads_fifth import a100, interfaces, pod
+from doctor_threads_fourth import main_said, nccl, p5
+from doctor_threads_more import consumer, small_shm
 
 
 def extensions_of_before(host):  # deepspeedai/DeepSpeed#4443, as Yiqiu-Zhang tells of it: torch_extensions deleted, and
@@ -159,4 +153,4 @@ SAID = (
 
 
 if __name__ == "__main__":
-    main([(thread, without_log(build) if WITHOUT_LOG else build, *rest[:3]) for thread, build, *rest in SAID])
+    main_said(SAID)

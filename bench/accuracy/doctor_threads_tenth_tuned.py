@@ -7,16 +7,11 @@ host.log where the thread shows it; --without-log leaves it out. The words only 
 the sentence beside each, evaluated by reading (docs/accuracy.md).
 """
 
-import sys
-
-WITHOUT_LOG = "--without-log" in sys.argv
-if WITHOUT_LOG:
-    sys.argv.remove("--without-log")
-from doctor_threads_fifth import a100, interfaces  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_fourth import main, nccl  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_mined import listening  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_more import consumer, small_shm  # noqa: E402 pylint: disable=wrong-import-position
-from doctor_threads_seventh import v100, without_log  # noqa: E402 pylint: disable=wrong-import-position
+from doctor_threads_fifth import a100, interfaces
+from doctor_threads_fourth import main_said, nccl
+from doctor_threads_mined import listening
+from doctor_threads_more import consumer, small_shm
+from doctor_threads_seventh import v100
 
 
 def port_of_zero(host):  # RLHFlow/Online-RLHF#11: main_process_port: 0 out of accelerate's configuration cured it
@@ -175,4 +170,4 @@ SAID = (
 
 
 if __name__ == "__main__":
-    main([(thread, without_log(build) if WITHOUT_LOG else build, *rest[:3]) for thread, build, *rest in SAID])
+    main_said(SAID)
