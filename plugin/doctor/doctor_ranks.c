@@ -64,14 +64,12 @@ static void suspect_slurm(struct muster_check *check)
 /* As with Slurm's --gpus-per-task: programs that take GPU LOCAL_RANK fail ("invalid device
  * ordinal"), and NCCL cannot map what the other ranks have where a cgroup hides it: it goes by
  * shared memory or the network. */
-static void suspect_one_gpu(const struct muster_doctor *doctor, struct muster_check *check)
+static void suspect_one_gpu(const struct muster_doctor *doctor, struct muster_check *check,
+                            const struct muster_visible *visible)
 {
-    struct muster_visible visible;
     long long local = number("LOCAL_RANK") >= 0 ? number("LOCAL_RANK") : number("SLURM_LOCALID");
     bool per_task = muster_env("SLURM_GPUS_PER_TASK") != NULL;
-    muster_visible_gpus(doctor->survey->machine, muster_env("CUDA_VISIBLE_DEVICES"),
-                        muster_env("CUDA_DEVICE_ORDER"), &visible);
-    bool beyond = visible.known && visible.n > 0 && local >= visible.n;
+    bool beyond = visible->known && visible->n > 0 && local >= visible->n;
     if (!beyond && !(per_task && doctor->local_ranks > 1))
         return;
     muster_check_suspect(check,
@@ -84,30 +82,27 @@ static void suspect_one_gpu(const struct muster_doctor *doctor, struct muster_ch
 }
 
 /* Lightning takes Slurm's tasks for its ranks, whatever number of devices it is given. */
-static void suspect_tasks(const struct muster_doctor *doctor, struct muster_check *check)
+static void suspect_tasks(struct muster_check *check, const struct muster_visible *visible)
 {
     static const char *const launchers[] = {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
                                             "TORCHELASTIC_RUN_ID"};
-    struct muster_visible visible;
     long long nodes = number("SLURM_JOB_NUM_NODES"), tasks = number("SLURM_NTASKS");
     long long here = tasks / (nodes > 0 ? nodes : 1);
-    muster_visible_gpus(doctor->survey->machine, muster_env("CUDA_VISIBLE_DEVICES"),
-                        muster_env("CUDA_DEVICE_ORDER"), &visible);
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
         if (muster_env(launchers[i]))
             return;
-    if (check->suspect[0] || number("SLURM_PROCID") < 0 || here < 1 || !visible.known ||
-        here >= visible.n)
+    if (check->suspect[0] || number("SLURM_PROCID") < 0 || here < 1 || !visible->known ||
+        here >= visible->n)
         return;
     muster_check_suspect(
         check,
         "Slurm starts %lld task%s on a host for %d GPUs: Lightning takes tasks for "
         "its ranks, and waits for those that nobody starts",
-        here, here == 1 ? "" : "s", visible.n);
+        here, here == 1 ? "" : "s", visible->n);
     muster_check_advice(check,
                         "srun --ntasks-per-node=%d, or torchrun in one task a host; in an "
                         "interactive shell unset SLURM_NTASKS SLURM_PROCID first",
-                        visible.n);
+                        visible->n);
     check->suspect_of = "init_error hang_absent";
     check->suspect_weight = 5; /* before bugs of NCCL that few jobs meet */
 }
@@ -144,12 +139,15 @@ static void suspect_remains(struct muster_check *check)
 void muster_doctor_ranks(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "job.ranks", "F17,F36");
+    struct muster_visible visible;
     muster_check_expected(check, "numbers of ranks and hosts that fit each other");
     muster_check_found(check,
                        muster_doctor_world() ? "nothing against them" : "no launcher's numbers");
     suspect_remains(check);
     suspect_slurm(check);
-    suspect_one_gpu(doctor, check);
-    suspect_tasks(doctor, check);
+    muster_visible_gpus(doctor->survey->machine, muster_env("CUDA_VISIBLE_DEVICES"),
+                        muster_env("CUDA_DEVICE_ORDER"), &visible);
+    suspect_one_gpu(doctor, check, &visible);
+    suspect_tasks(check, &visible);
     evaluate_sizes(check);
 }

@@ -186,10 +186,10 @@ static void suspect_beside_efa(const struct muster_doctor *doctor, struct muster
 static void evaluate_kinds(const struct muster_doctor *doctor, struct muster_check *check,
                            const struct ports *ports, const char *list)
 {
-    if (!list || !*list)
+    if (!list)
         suspect_beside_efa(doctor, check, ports);
     for (int i = 0; i < ports->n && check->status == MUSTER_CHECK_OK && !check->suspect[0]; i++)
-        if (ports->at[i].active && (!list || !*list || names_port(list, &ports->at[i])))
+        if (ports->at[i].active && (!list || names_port(list, &ports->at[i])))
             evaluate_kind(doctor, check, &ports->at[i]);
 }
 
