@@ -401,10 +401,10 @@ static void add_stretch(const struct detail *detail, int32_t rank, struct muster
     unsigned at = finding->stretches;
     if (at == MUSTER_FINDING_STRETCHES)
         return;
-    for (; at > 0 && finding->stretch[at - 1].since_unix_ns > when->since_unix_ns; at--)
+    for (; at > 0 && finding->stretch[at - 1].since_unix_ns > when->span.since_unix_ns; at--)
         finding->stretch[at] = finding->stretch[at - 1];
-    finding->stretch[at] = (struct muster_finding_stretch){rank, detail->cause, when->since_unix_ns,
-                                                           when->until_unix_ns};
+    finding->stretch[at] = (struct muster_finding_stretch){
+        rank, detail->cause, when->span.since_unix_ns, when->span.until_unix_ns};
     finding->stretches++;
 }
 

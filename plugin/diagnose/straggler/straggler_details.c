@@ -12,11 +12,12 @@
 
 /* ---- when ---- */
 
-#define EDGE    0.02 /* of its lateness, on either side: what chance adds */
-#define MUCH    0.5  /* of its upper quartile: below, it is no stroke of the beat */
-#define OVERLAP 0.1  /* of the shorter one: who is late after another one */
-#define EXACT   0.5  /* of the gaps between strokes are the beat */
-#define WHOLE   0.8  /* or a multiple of it: one was too short to be seen */
+#define EDGE      0.02 /* of its lateness, on either side: what chance adds */
+#define MOST_EDGE 0.1  /* the same of most of it: what it waited for another one adds more */
+#define MUCH      0.5  /* of its upper quartile: below, it is no stroke of the beat */
+#define OVERLAP   0.1  /* of the shorter one: who is late after another one */
+#define EXACT     0.5  /* of the gaps between strokes are the beat */
+#define WHOLE     0.8  /* or a multiple of it: one was too short to be seen */
 enum { GAPS_LEAST = 5, BEAT_MOST = 4096 };
 
 struct late {
@@ -115,18 +116,21 @@ static int in_time(const void *left, const void *right)
     return (a->unix_ns > b->unix_ns) - (a->unix_ns < b->unix_ns);
 }
 
-static void set_ends(const struct lates *lates, struct muster_when *when)
+/* From when to when, but for a share of the lateness on either side; in the order of time. */
+static struct muster_when_span span_but_for(const struct lates *lates, double share)
 {
+    struct muster_when_span span = {0, 0};
     double all = 0, sum = 0;
     for (size_t i = 0; i < lates->n; i++)
         all += lates->at[i].excess_ns;
     for (size_t i = 0; i < lates->n; i++) {
-        bool before = sum < EDGE * all, inside = sum <= (1 - EDGE) * all;
+        bool before = sum < share * all, inside = sum <= (1 - share) * all;
         sum += lates->at[i].excess_ns;
-        if (before && sum >= EDGE * all)
-            when->since_unix_ns = lates->at[i].unix_ns;
-        when->until_unix_ns = inside ? lates->at[i].unix_ns : when->until_unix_ns;
+        if (before && sum >= share * all)
+            span.since_unix_ns = lates->at[i].unix_ns;
+        span.until_unix_ns = inside ? lates->at[i].unix_ns : span.until_unix_ns;
     }
+    return span;
 }
 
 /* Those at one position that are no chance. Returns how many; they stand first. */
@@ -198,29 +202,30 @@ void muster_when_of(const struct muster_graph *graph, const struct muster_suspec
     *when = (struct muster_when){.step_s = step_s(&lates)};
     if (lates.n) {
         qsort(lates.at, lates.n, sizeof *lates.at, in_time);
-        set_ends(&lates, when);
+        when->span = span_but_for(&lates, EDGE);
+        when->most = span_but_for(&lates, MOST_EDGE);
         if (!suspects->suspect[s].host && lates.step != UINT64_MAX)
             set_beat(&lates, &scratch, when);
     }
     muster_arena_end(&scratch, graph->memory);
 }
 
+static bool is_after(const struct muster_when_span *a, const struct muster_when_span *b)
+{
+    uint64_t since = a->since_unix_ns > b->since_unix_ns ? a->since_unix_ns : b->since_unix_ns;
+    uint64_t until = a->until_unix_ns < b->until_unix_ns ? a->until_unix_ns : b->until_unix_ns;
+    uint64_t one = a->until_unix_ns - a->since_unix_ns;
+    uint64_t two = b->until_unix_ns - b->since_unix_ns;
+    double shorter = (double)(one < two ? one : two);
+    return until <= since || (double)(until - since) <= OVERLAP * shorter;
+}
+
 bool muster_when_moves(const struct muster_when *when, size_t n)
 {
     bool moves = n > 1;
-    for (size_t i = 0; i < n && moves; i++) {
-        for (size_t k = i + 1; k < n && moves; k++) {
-            const struct muster_when *a = &when[i], *b = &when[k];
-            uint64_t since =
-                a->since_unix_ns > b->since_unix_ns ? a->since_unix_ns : b->since_unix_ns;
-            uint64_t until =
-                a->until_unix_ns < b->until_unix_ns ? a->until_unix_ns : b->until_unix_ns;
-            uint64_t one = a->until_unix_ns - a->since_unix_ns;
-            uint64_t two = b->until_unix_ns - b->since_unix_ns;
-            double shorter = (double)(one < two ? one : two);
-            moves = until <= since || (double)(until - since) <= OVERLAP * shorter;
-        }
-    }
+    for (size_t i = 0; i < n && moves; i++)
+        for (size_t k = i + 1; k < n && moves; k++)
+            moves = is_after(&when[i].most, &when[k].most);
     return moves;
 }
 

@@ -35,9 +35,13 @@ struct muster_suspects {
 
 /* ---- when: from when to when, and whether by a beat of the job's steps ---- */
 
+struct muster_when_span {
+    uint64_t since_unix_ns, until_unix_ns; /* both 0: never */
+};
+
 struct muster_when {
-    /* But for a fiftieth of its lateness on either side; both 0: never. */
-    uint64_t since_unix_ns, until_unix_ns;
+    struct muster_when_span span; /* but for a fiftieth of its lateness on either side */
+    struct muster_when_span most; /* but for a tenth */
     /* Late at each so-manieth step where it is late most, and how long that is; 0: at no beat. */
     uint32_t every_steps;
     double every_s;
