@@ -146,11 +146,17 @@ struct muster_position {
     int64_t ready_ns;          /* mean own time where that is seen, from begin to begin */
 };
 
+/* Units that were over when something was that nobody timed; MUSTER_NO_UNIT: none is known. */
+struct muster_unit_untimed {
+    uint32_t before; /* what the unit's GPU called just before it, where that was not timed */
+    uint32_t sender; /* what the sender called before its send, where that was not timed */
+};
+
 struct muster_graph {
     const struct muster_view *view;
     struct muster_arena *memory;
-    struct muster_arena *making; /* what is gone once the graph is made: label, of_op, waited_ns,
-                                    ranks */
+    struct muster_arena *making; /* what is gone once the graph is made: label, of_op,
+                                    called_after, waited_ns, ranks */
     struct muster_unit *unit;
     struct muster_turn *turn;
     struct muster_unit_group *group;
@@ -158,6 +164,10 @@ struct muster_graph {
         *first_unit; /* of each GPU, and behind the last: its units, in the order of its calls */
     uint64_t *label; /* what units are told apart by, as long as they have no seats */
     uint32_t *of_op; /* of each operation of the view its unit */
+    /* Of each operation of the view the one that its GPU called before it, or before its group;
+     * MUSTER_NO_UNIT: not known. NULL where nobody sends, or all was timed. */
+    uint32_t *called_after;
+    struct muster_unit_untimed *untimed; /* of each unit; NULL where called_after is */
     /* Of unit u those at [first_partner[u]] to [u + 1], each with the bit that says that it is who
      * receives; NULL without sends. */
     uint32_t *first_partner, *partner;
@@ -208,12 +218,13 @@ void muster_graph_make(struct muster_graph *graph, const struct muster_view *vie
                        struct muster_arena *memory);
 
 /* Its steps, in this order, each after those before: units with their positions and edges, turns,
- * their order, seats; which edge holds at each position, own times, and how long after what it
- * follows a unit is ready; what is usual where, and by how much each unit is beyond it, net of what
- * it waited for others; how hosts call; stages that no other rank is like against the other stages,
- * and against what they need themselves at other times. */
+ * what was not timed, their order, seats; which edge holds at each position, own times, and how
+ * long after what it follows a unit is ready; what is usual where, and by how much each unit is
+ * beyond it, net of what it waited for others; how hosts call; stages that no other rank is like
+ * against the other stages, and against what they need themselves at other times. */
 void muster_graph_units(struct muster_graph *graph);
 void muster_graph_turns(struct muster_graph *graph);
+void muster_graph_untimed(struct muster_graph *graph);
 void muster_graph_order(struct muster_graph *graph);
 void muster_graph_seats(struct muster_graph *graph);
 void muster_graph_edges(struct muster_graph *graph);
@@ -230,6 +241,11 @@ void muster_graph_add_bridged(const struct muster_graph *graph, struct muster_vi
 
 /* Whether any exchange is of ranks that do not all do the same. */
 bool muster_graph_any_stages(const struct muster_graph *graph);
+
+/* Each send that was seen with its receive, as operations of the view. */
+typedef void muster_graph_pair(void *arg, const struct muster_graph *graph, uint32_t send,
+                               uint32_t recv);
+void muster_graph_each_pair(const struct muster_graph *graph, muster_graph_pair *pair, void *arg);
 
 /* How long another one of its turn waited for the unit, at most; INT64_MAX: not known. */
 int64_t muster_unit_held_ns(const struct muster_graph *graph, uint32_t u);

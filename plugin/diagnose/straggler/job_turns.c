@@ -251,60 +251,17 @@ static uint32_t head_of(uint32_t *head, uint32_t u)
     return u;
 }
 
-static const struct muster_view_member *by_rank(const struct muster_view *view,
-                                                const struct muster_view_comm *comm, int32_t rank)
+static void tie(void *into, const struct muster_graph *graph, uint32_t send, uint32_t recv)
 {
-    uint32_t low = comm->first_member, high = low + comm->members;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (view->member[middle].rank < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = low < comm->first_member + comm->members && view->member[low].rank == rank;
-    return found ? &view->member[low] : NULL;
-}
-
-/* Every send with the receive of the same ordinal. */
-static void pair(const struct muster_graph *graph, struct muster_view_stream from,
-                 struct muster_view_stream to, struct ties *ties)
-{
-    const struct muster_view_op *op = graph->view->op;
-    while (from.at < from.end && to.at < to.end) {
-        if (op[from.at].number != op[to.at].number) {
-            struct muster_view_stream *behind = op[from.at].number < op[to.at].number ? &from : &to;
-            behind->at++;
-            continue;
-        }
-        uint32_t a = graph->of_op[from.at++], b = graph->of_op[to.at++];
-        if (a == MUSTER_NO_UNIT || b == MUSTER_NO_UNIT)
-            continue;
-        struct tie *tie = muster_arena_add(&ties->memory, &ties->tie, &ties->n, sizeof *tie);
-        *tie = (struct tie){a, b};
-        a = head_of(ties->head, a);
-        b = head_of(ties->head, b);
-        ties->head[a < b ? b : a] = a < b ? a : b;
-    }
-}
-
-static void pair_member(const struct muster_graph *graph, const struct muster_view_comm *comm,
-                        const struct muster_view_member *member, struct ties *ties)
-{
-    const struct muster_view *view = graph->view;
-    for (uint32_t i = member->first_op; i < member->first_op + member->ops;) {
-        const struct muster_view_op *op = &view->op[i];
-        if (op->func != MUSTER_FUNC_SEND || (op->flags & MUSTER_OP_GRAPH)) {
-            i++;
-            continue;
-        }
-        struct muster_view_stream from =
-            muster_view_stream(view, member, MUSTER_FUNC_SEND, (int32_t)op->peer);
-        const struct muster_view_member *peer = by_rank(view, comm, (int32_t)op->peer);
-        i = from.end;
-        if (peer && peer != member)
-            pair(graph, from, muster_view_stream(view, peer, MUSTER_FUNC_RECV, member->rank), ties);
-    }
+    struct ties *ties = into;
+    uint32_t a = graph->of_op[send], b = graph->of_op[recv];
+    if (a == MUSTER_NO_UNIT || b == MUSTER_NO_UNIT)
+        return;
+    struct tie *tie = muster_arena_add(&ties->memory, &ties->tie, &ties->n, sizeof *tie);
+    *tie = (struct tie){a, b};
+    a = head_of(ties->head, a);
+    b = head_of(ties->head, b);
+    ties->head[a < b ? b : a] = a < b ? a : b;
 }
 
 static void measure(const struct muster_graph *graph, struct ties *ties)
@@ -428,7 +385,6 @@ static void add_exchange(struct muster_graph *graph, const struct ties *ties, ui
 
 static void make_ties(struct muster_graph *graph, struct ties *ties)
 {
-    const struct muster_view *view = graph->view;
     size_t n = graph->units + 1;
     ties->head = muster_arena_array(&ties->memory, n, sizeof *ties->head);
     ties->size = muster_arena_array(&ties->memory, n, sizeof *ties->size);
@@ -439,11 +395,7 @@ static void make_ties(struct muster_graph *graph, struct ties *ties)
         return;
     for (uint32_t u = 0; u < graph->units; u++)
         ties->head[u] = u;
-    for (size_t c = 0; c < view->comms; c++) {
-        const struct muster_view_comm *comm = &view->comm[c];
-        for (uint32_t m = 0; m < comm->members && muster_joint_possible(comm); m++)
-            pair_member(graph, comm, &view->member[comm->first_member + m], ties);
-    }
+    muster_graph_each_pair(graph, tie, ties);
     if (!ties->memory.failed) {
         mend_ends(graph, ties->tie, ties->n, &ties->memory);
         measure(graph, ties);
@@ -528,6 +480,18 @@ static inline uint32_t fresh(const struct visit *visit, uint32_t u)
     return next;
 }
 
+/* The same of what tells of untimed operations before it. */
+static uint32_t follows_untimed(const struct visit *visit,
+                                const struct muster_unit_untimed *untimed)
+{
+    uint32_t next = MUSTER_NO_UNIT;
+    if (untimed->before != MUSTER_NO_UNIT)
+        next = fresh(visit, untimed->before);
+    if (untimed->sender != MUSTER_NO_UNIT && next == MUSTER_NO_UNIT)
+        next = fresh(visit, untimed->sender);
+    return next;
+}
+
 /* The same of what any edge of the unit comes from. */
 static uint32_t follows(const struct visit *visit, uint32_t u)
 {
@@ -540,6 +504,8 @@ static uint32_t follows(const struct visit *visit, uint32_t u)
         next = next == MUSTER_NO_UNIT ? fresh(visit, own) : next;
         own = graph->unit[own].own;
     }
+    if (graph->untimed && next == MUSTER_NO_UNIT)
+        next = follows_untimed(visit, &graph->untimed[u]);
     bool called = unit->known >> MUSTER_EDGE_CALL & 1;
     return called && next == MUSTER_NO_UNIT ? fresh(visit, u - 1) : next;
 }

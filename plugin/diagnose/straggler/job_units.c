@@ -173,6 +173,22 @@ static void extend(struct muster_graph *graph, struct muster_unit *unit,
     unit->scored &= muster_view_scored(op);
 }
 
+/* Operations that a GPU called: the last one, and the one before its group. */
+struct called {
+    uint32_t last, before;
+};
+
+/* Of a group it is a receive that was waited for, as sends are over once they have left. */
+static void note_call(struct muster_graph *graph, struct called *called, uint32_t o, bool same,
+                      bool missing)
+{
+    if (!same)
+        called->before = missing ? MUSTER_NO_UNIT : called->last;
+    if (!same || graph->view->op[o].func == MUSTER_FUNC_RECV)
+        called->last = o;
+    graph->called_after[o] = called->before;
+}
+
 /* The calls of one GPU in their order, and a unit of each that was timed. */
 static void walk_calls(struct builder *builder, const struct muster_keyed *keyed, size_t n)
 {
@@ -183,6 +199,7 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
     struct muster_call_holes holes = {.fewest_sends = MUSTER_LAST_CALLS};
     struct between between = {.torn = true};
     struct unseen unseen = {.calls = 1};
+    struct called calls = {MUSTER_NO_UNIT, MUSTER_NO_UNIT};
     bool missing = false;
     muster_positions_next_gpu(builder->positions);
     for (size_t i = 0; i < n; i++) {
@@ -193,7 +210,10 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
         if (muster_view_to_itself(graph->view, op))
             continue;
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
-        if (same_group(builder, group, first, before, op)) {
+        bool same = same_group(builder, group, first, before, op);
+        if (graph->called_after)
+            note_call(graph, &calls, (uint32_t)keyed[i].value, same, missing);
+        if (same) {
             if (group && timed(op)) {
                 extend(graph, group, op);
                 of_op[keyed[i].value] = unit;
@@ -381,6 +401,22 @@ static size_t busiest(const struct muster_view *view, const uint32_t *members, c
     return most;
 }
 
+static bool any_sends(const struct muster_view *view)
+{
+    bool any = false;
+    for (size_t i = 0; i < view->classes && !any; i++)
+        any = muster_func_is_p2p(view->class[i].func);
+    return any;
+}
+
+static bool any_untimed(const struct muster_view *view)
+{
+    size_t o = 0;
+    while (o < view->ops && timed(&view->op[o]))
+        o++;
+    return o < view->ops;
+}
+
 /* The graph's own arrays. */
 static void make_arrays(struct muster_graph *graph)
 {
@@ -394,20 +430,16 @@ static void make_arrays(struct muster_graph *graph)
     graph->first_unit =
         muster_arena_array(graph->memory, view->gpus + 1, sizeof *graph->first_unit);
     graph->of_op = muster_arena_array(graph->making, view->ops + 1, sizeof *graph->of_op);
+    if (any_sends(view) && any_untimed(view)) {
+        graph->called_after =
+            muster_arena_array(graph->making, view->ops + 1, sizeof *graph->called_after);
+    }
 }
 
 static bool is_failed(const struct builder *builder)
 {
     return builder->memory.failed || builder->graph->memory->failed ||
            builder->graph->making->failed;
-}
-
-static bool any_sends(const struct muster_view *view)
-{
-    bool any = false;
-    for (size_t i = 0; i < view->classes && !any; i++)
-        any = muster_func_is_p2p(view->class[i].func);
-    return any;
 }
 
 /* Gaps between calls of sends and receives, by their length. */
@@ -519,6 +551,8 @@ static void all_gpus(struct builder *builder, const uint32_t *members, const siz
     struct muster_graph *graph = builder->graph;
     const struct muster_view *view = graph->view;
     memset(graph->of_op, 0xff, view->ops * sizeof *graph->of_op);
+    if (graph->called_after)
+        memset(graph->called_after, 0xff, view->ops * sizeof *graph->called_after);
     set_roles(graph);
     set_ranks(graph);
     builder->group_ns = learn_group_ns(builder, members, first);

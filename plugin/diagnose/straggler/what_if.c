@@ -6,15 +6,24 @@
 #define NOT_YET (INT64_MAX / 4)
 
 #define WAITED 1.5 /* times what a host takes by itself from call to call: it waited */
+#define LONGER 1.2 /* times what a receive takes where it waits for nobody: it waited */
 
 static const struct muster_lanes none = {{0}};
 static const struct muster_lanes not_yet = {{NOT_YET, NOT_YET}};
 static const struct muster_lanes_after after_not_yet = {{MUSTER_NO_SHORT, MUSTER_NO_SHORT}};
 
+/* What it followed was not timed, but another rank tells when it was over. */
+static inline bool met_untimed(const struct muster_graph *graph, uint32_t u)
+{
+    return graph->untimed && graph->untimed[u].before != MUSTER_NO_UNIT &&
+           !(graph->unit[u].known >> graph->unit[u].edge & 1);
+}
+
 /* What it followed was not seen: it is as much sooner as those that it meets. */
 static inline bool is_free(const struct muster_graph *graph, const struct muster_unit *unit)
 {
     return !(unit->known >> unit->edge & 1) &&
+           !met_untimed(graph, (uint32_t)(unit - graph->unit)) &&
            muster_unit_before(graph, unit, unit->edge) != MUSTER_NO_UNIT;
 }
 
@@ -221,6 +230,11 @@ static struct muster_lanes end_of_partners(const struct muster_what_if *what_if,
     return came(&coming);
 }
 
+static inline bool knows_sender(const struct muster_graph *graph, uint32_t u)
+{
+    return graph->untimed && graph->untimed[u].sender != MUSTER_NO_UNIT;
+}
+
 /* Of a turn with a root, or whose ranks wait for nobody that was seen. */
 static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint32_t u)
 {
@@ -249,9 +263,9 @@ static inline struct muster_lanes end_of(const struct muster_what_if *what_if, u
     uint8_t kind = what_if->graph->turn[t].kind;
     if (kind == MUSTER_TURN_PARTNERS)
         return end_of_partners(what_if, u);
-    return kind == MUSTER_TURN_ALL || over->last.ns[0] == MUSTER_NO_SHORT
-               ? at(what_if, over, over->last)
-               : end_apart(what_if, u);
+    bool together = kind == MUSTER_TURN_ALL || knows_sender(what_if->graph, u);
+    return together || over->last.ns[0] == MUSTER_NO_SHORT ? at(what_if, over, over->last)
+                                                           : end_apart(what_if, u);
 }
 
 /* A unit that another one came after. */
@@ -293,6 +307,8 @@ static inline struct muster_lanes local(const struct muster_what_if *what_if, ui
     uint32_t from = muster_unit_before(graph, unit, unit->edge);
     if (from == MUSTER_NO_UNIT)
         return own->over;
+    if (met_untimed(graph, u))
+        return end_of(what_if, graph->untimed[u].before);
     bool known = unit->known >> unit->edge & 1;
     if (known && follows_call(graph, unit))
         return call_of(what_if, muster_unit_before(graph, unit, MUSTER_EDGE_CALL));
@@ -404,6 +420,19 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
     return once_called(graph, unit, *call, at);
 }
 
+/* Of a receive whose send was not timed, where others know what the sender did before. */
+static struct muster_lanes end_of_received(const struct muster_what_if *what_if, uint32_t u)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const struct muster_unit *unit = &graph->unit[u];
+    struct muster_lanes begin = begin_of(what_if, u);
+    struct muster_lanes sent = end_of(what_if, graph->untimed[u].sender);
+    int64_t length_ns = muster_unit_length_ns(graph, unit);
+    int64_t least_ns = graph->seat[unit->seat].least_ns;
+    bool waited = (double)length_ns > LONGER * (double)least_ns + MUSTER_GAP_NS;
+    return waited && is_known(sent) ? sooner(plus(begin, length_ns - least_ns), sent) : begin;
+}
+
 /* Ranks that are never seen, or never timed, come first. */
 static void end_turn(struct muster_what_if *what_if, uint32_t t)
 {
@@ -426,6 +455,8 @@ static void end_turn(struct muster_what_if *what_if, uint32_t t)
     struct muster_lanes last = came(&coming);
     for (uint32_t i = 1; i < turn->units && turn->kind == MUSTER_TURN_TO_ROOT; i++)
         last = soonest(i == 1 ? not_yet : last, begin_of(what_if, unit[i]));
+    if (knows_sender(graph, unit[0]))
+        last = end_of_received(what_if, unit[0]);
     own->last = after(what_if, own, last);
 }
 
@@ -553,39 +584,4 @@ void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
             of_gpu[l * gpus + muster_unit_gpu(graph, unit)] += ns > 0 ? (double)ns : 0;
         }
     }
-}
-
-/* ---- of transfers ---- */
-
-enum { NOBODY = 255 };
-
-static double replay(struct muster_graph *graph, const double *keep)
-{
-    struct muster_what_if what_if = {0};
-    static const uint32_t nobody[MUSTER_LANES] = {0};
-    double saved_ns = 0;
-    uint8_t *group = muster_arena_array(graph->memory, graph->view->gpus + 1, 1);
-    muster_what_if_begin(&what_if, graph, graph->memory);
-    if (!graph->memory->failed) {
-        memset(group, NOBODY, graph->view->gpus + 1);
-        int64_t before = muster_what_if(&what_if, group, nobody).ns[0];
-        for (size_t t = 0; t < graph->turns; t++) {
-            struct muster_turn *turn = &graph->turn[t];
-            turn->transfer_ns = (uint64_t)((double)turn->transfer_ns * keep[turn->comm]);
-        }
-        int64_t saved = before - muster_what_if(&what_if, group, nobody).ns[0];
-        saved_ns = saved > 0 ? (double)saved : 0;
-    }
-    return saved_ns;
-}
-
-double muster_hastened_ns(const struct muster_view *view, const double *keep,
-                          struct muster_arena *memory)
-{
-    struct muster_arena scratch = {0};
-    struct muster_graph graph;
-    muster_graph_make(&graph, view, &scratch);
-    double saved_ns = scratch.failed ? 0 : replay(&graph, keep);
-    muster_arena_end(&scratch, memory);
-    return saved_ns;
 }
