@@ -164,7 +164,7 @@ int main(int argc, char **argv)
     if (result)
         return 1;
     qsort(per_second, bench.rounds, sizeof per_second[0], by_value);
-    printf("%llu ranks, %llu operations each: %.1f million operations a second\n",
+    printf("%llu ranks, %llu operations each: %.2f million operations a second\n",
            (unsigned long long)bench.ranks, (unsigned long long)bench.ops,
            per_second[bench.rounds / 2] / 1e6);
     return 0;

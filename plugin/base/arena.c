@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
+
 enum {
     FIRST = 4 << 10,  /* bytes shared by what is small: of the first such block */
     BLOCK = 64 << 10, /* and at most */
@@ -45,6 +47,7 @@ static struct muster_arena_block *new_block(struct muster_arena *arena, size_t s
         block = calloc(1, sizeof(*block) + size);
     if (!block)
         return failed(arena);
+    muster_pages_ask_big(block, size);
     block->size = size;
     link_block(arena, block, shared);
     return block;
@@ -98,6 +101,7 @@ static void *enlarge(struct muster_arena *arena, void *old, size_t bytes)
         bytes <= SIZE_MAX / 4 ? realloc(own, sizeof(*own) + 2 * bytes) : NULL;
     if (!bigger)
         return failed(arena);
+    muster_pages_ask_big(bigger, 2 * bytes);
     bigger->used = bigger->size = 2 * bytes;
     if (bigger->next)
         bigger->next->previous = bigger;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
+
 bool muster_grow(void *array, size_t n, size_t size)
 {
     if (n & (n - 1))
@@ -13,6 +15,7 @@ bool muster_grow(void *array, size_t n, size_t size)
     void *bigger = reallocarray(old, n ? 2 * n : 1, size);
     if (!bigger)
         return false;
+    muster_pages_ask_big(bigger, 2 * n * size);
     memcpy(array, &bigger, sizeof(bigger));
     return true;
 }

@@ -5,7 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 256 }; /* pages that are asked about in one call */
+enum {
+    AT_ONCE = 256, /* pages that are asked about in one call */
+    SMALL = 4096,  /* of pages of 64 KiB the big ones have 512 MiB */
+    BIG_LEAST = 4 << 20,
+};
 
 static size_t page_bytes(void)
 {
@@ -62,4 +66,13 @@ void muster_pages_trim(void *from, size_t bytes)
         page += n * size;
         left -= n;
     }
+}
+
+/* Of all that was mapped for it: what is half of one kind and half of another cannot grow by moving
+ * its pages, and is copied. */
+void muster_pages_ask_big(void *from, size_t bytes)
+{
+    size_t before = (uintptr_t)from % SMALL;
+    if (bytes >= BIG_LEAST && page_bytes() == SMALL)
+        (void)madvise((char *)from - before, before + bytes, MADV_HUGEPAGE);
 }

@@ -1,4 +1,5 @@
-/* Large memory that is mostly zeros: what holds nothing takes no memory. */
+/* The pages of large memory: what holds nothing takes none, what is written once is not taken page
+ * by page. */
 #ifndef MUSTER_BASE_PAGES_H
 #define MUSTER_BASE_PAGES_H
 
@@ -13,5 +14,11 @@ void muster_pages_clear(void *from, size_t bytes);
 /* Gives back the whole pages that hold nothing but zeros. Pages that nobody touched are not looked
  * into: that would make them. */
 void muster_pages_trim(void *from, size_t bytes);
+
+/* Asks for pages of 2 MiB, for what malloc and its like just gave. Of large arrays page faults take
+ * as long as what is done with them. Nothing below 4 MiB is asked for, so that what a job's own
+ * process keeps stays as it is. Advice: nothing can go wrong, and no more memory is taken than 2
+ * MiB an array. */
+void muster_pages_ask_big(void *from, size_t bytes);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/pages.h"
 #include "base/text.h"
 #include "segment/totals.h"
 #include "view/view_internal.h"
@@ -412,6 +413,7 @@ static int scatter(struct muster_view *view, size_t first, const uint32_t *membe
     struct muster_view_op *to = malloc((ops + 1) * sizeof *to);
     if (!to)
         return -1;
+    muster_pages_ask_big(to, ops * sizeof *to);
     for (size_t m = 0; m < n; m++)
         view->member[members[m]].ops = 0;
     for (size_t i = first; i < view->ops; i++) {
