@@ -25,6 +25,17 @@ static void sort_few(word *value, size_t n)
     }
 }
 
+static void sort_few_signed(int64_t *value, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        int64_t own = value[i];
+        size_t at = i;
+        for (; at > 0 && value[at - 1] > own; at--)
+            value[at] = value[at - 1];
+        value[at] = own;
+    }
+}
+
 static void sink(word *value, size_t at, size_t n)
 {
     for (size_t below; (below = 2 * at + 1) < n; at = below) {
@@ -134,6 +145,10 @@ static void sort_as(void *value, size_t n, uint64_t (*to)(uint64_t), uint64_t (*
 
 void muster_sort_i64(int64_t *value, size_t n)
 {
+    if (n <= FEW) {
+        sort_few_signed(value, n);
+        return;
+    }
     sort_as(value, n, word_of_i64, word_of_i64);
 }
 

@@ -26,11 +26,9 @@ void muster_joint_begin(struct muster_joint *joint, const struct muster_view *vi
 }
 
 /* Eager before replayed, then by number. */
-static bool before(const struct muster_view_op *a, const struct muster_view_op *b)
+static uint64_t place_of(const struct muster_view_op *op)
 {
-    unsigned graph_a = a->flags & MUSTER_OP_GRAPH;
-    unsigned graph_b = b->flags & MUSTER_OP_GRAPH;
-    return graph_a != graph_b ? graph_b != 0 : a->number < b->number;
+    return (uint64_t)((op->flags & MUSTER_OP_GRAPH) != 0) << 40 | op->number;
 }
 
 static bool takes(const struct muster_joint *joint, const struct muster_view_op *op)
@@ -63,7 +61,7 @@ static bool sort_out(struct muster_joint *joint)
 {
     bool alike = true;
     for (uint32_t i = 0; i < joint->comm->members; i++) {
-        if (joint->op[i] && before(joint->any, joint->op[i]))
+        if (joint->op[i] && place_of(joint->any) < place_of(joint->op[i]))
             joint->op[i] = NULL;
         alike = alike && (!joint->op[i] || is_like(joint->op[i], joint->any));
     }
@@ -77,14 +75,17 @@ static bool line_up(struct muster_joint *joint)
 {
     uint32_t n = joint->comm->members;
     const struct muster_view_op *lowest = NULL;
+    uint64_t least = 0; /* the lowest one's place */
     bool same = true, alike = true;
     for (uint32_t i = 0; i < n; i++) {
         const struct muster_view_op *op = joint->op[i] = peek(joint, i);
         if (!op)
             continue;
-        bool lower = !lowest || before(op, lowest);
-        same = same && (!lowest || !(lower || before(lowest, op)));
+        uint64_t place = place_of(op);
+        bool lower = !lowest || place < least;
+        same = same && (!lowest || place == least);
         lowest = lower ? op : lowest;
+        least = lower ? place : least;
         alike = alike && is_like(op, lowest);
     }
     joint->any = lowest;

@@ -14,12 +14,11 @@ static uint64_t cycle(const struct muster_view_op *op, uint64_t *end_ns)
 static void measure(const struct muster_view *view, const struct muster_view_gpu *gpu,
                     struct muster_view_span *span)
 {
-    uint64_t end_ns = 0;
-    for (uint32_t i = 0; i < gpu->ordered; i++) {
-        uint64_t ns = cycle(&view->op[gpu->order[i]], &end_ns);
-        span->length_ns = end_ns - view->op[gpu->order[0]].begin_ns;
-        span->covered_ns += ns;
-    }
+    uint64_t end_ns = 0, covered_ns = 0;
+    for (uint32_t i = 0; i < gpu->ordered; i++)
+        covered_ns += cycle(&view->op[gpu->order[i]], &end_ns);
+    span->length_ns = gpu->ordered ? end_ns - view->op[gpu->order[0]].begin_ns : 0;
+    span->covered_ns = covered_ns;
 }
 
 /* Of a GPU. */
@@ -31,13 +30,15 @@ struct calls {
 static void add_calls(const struct muster_view *view, const struct muster_view_member *member,
                       struct calls *calls)
 {
+    struct calls own = *calls;
     for (uint32_t i = member->first_op; i < member->first_op + member->ops; i++) {
         uint64_t ns = view->op[i].enqueue_ns;
         if (view->op[i].flags & MUSTER_OP_GRAPH)
             continue;
-        calls->first_ns = !calls->last_ns || ns < calls->first_ns ? ns : calls->first_ns;
-        calls->last_ns = ns > calls->last_ns ? ns : calls->last_ns;
+        own.first_ns = !own.last_ns || ns < own.first_ns ? ns : own.first_ns;
+        own.last_ns = ns > own.last_ns ? ns : own.last_ns;
     }
+    *calls = own;
 }
 
 struct muster_view_span *muster_view_spans(const struct muster_view *view,

@@ -117,6 +117,34 @@ static uint32_t class_of(struct muster_view *view, const struct muster_view_clas
     return index->slot[at] - 1;
 }
 
+/* The class of an operation. Steps are alike: most are of a class that was met with the same count
+ * just before. */
+static uint32_t class_met(struct muster_view *view, uint32_t nranks, const struct muster_op *op)
+{
+    bool graph = (op->flags & MUSTER_OP_GRAPH) != 0;
+    uint64_t what = (uint64_t)op->func << 32 | (uint64_t)op->dtype << 24 |
+                    (uint64_t)op->algo << 16 | (uint64_t)op->proto << 8 | (uint64_t)graph << 1 | 1;
+    uint64_t whose = (uint64_t)(uint32_t)op->peer << 32 | nranks;
+    uint64_t mixed = (op->count ^ what << 20 ^ whose << 7) * 0x9e3779b97f4a7c15ull;
+    struct muster_view_class_met *met =
+        &view->index->met[mixed >> 32 & (MUSTER_VIEW_CLASSES_MET - 1)];
+    if (met->what == what && met->count == op->count && met->whose == whose)
+        return met->class;
+    const struct muster_view_class class = {
+        .func = op->func,
+        .dtype = op->dtype,
+        .algo = op->algo,
+        .proto = op->proto,
+        .size_log2 = muster_size_log2(muster_op_size_bytes(op->func, op->dtype, op->count, nranks)),
+        .root = muster_func_is_rooted(op->func) ? op->peer : -1,
+        .graph = graph,
+    };
+    uint32_t at = class_of(view, &class);
+    if (at < MUSTER_VIEW_CLASSES)
+        *met = (struct muster_view_class_met){what, whose, op->count, at};
+    return at;
+}
+
 static uint64_t most(uint64_t value, uint64_t limit)
 {
     return value < limit ? value : limit;
@@ -135,23 +163,16 @@ static void set_peer(struct muster_view_op *own, int32_t peer)
 static void put(struct muster_view *view, uint32_t member, uint32_t nranks,
                 const struct muster_op *op)
 {
-    struct muster_view_class class = {
-        .func = op->func,
-        .dtype = op->dtype,
-        .algo = op->algo,
-        .proto = op->proto,
-        .size_log2 = muster_size_log2(muster_op_size_bytes(op->func, op->dtype, op->count, nranks)),
-        .root = muster_func_is_rooted(op->func) ? op->peer : -1,
-        .graph = (op->flags & MUSTER_OP_GRAPH) != 0,
-    };
-    uint32_t at = class_of(view, &class);
+    uint32_t at = class_met(view, nranks, op);
     if (at >= MUSTER_VIEW_CLASSES) {
         view->unattributed++; /* or out of memory, which shows in finish */
         return;
     }
-    struct muster_view_op *own = add(view, &view->op, &view->ops, sizeof *own);
-    if (!own)
+    if (!muster_grow(&view->op, view->ops, sizeof *view->op)) {
+        view->failed = true;
         return;
+    }
+    struct muster_view_op *own = &view->op[view->ops++];
     bool timed = op->source < MUSTER_SOURCES && op->end_ns > op->begin_ns &&
                  op->end_ns < MUSTER_VIEW_LATEST_NS && !(op->flags & MUSTER_OP_INCOMPLETE);
     *own = (struct muster_view_op){
@@ -374,22 +395,34 @@ static void part_streams(struct muster_view_op *op, size_t n)
     free(at);
 }
 
+/* Those of one stream, as nearly all neighbours are, by number alone. */
+static bool is_in_order(const struct muster_view_op *a, const struct muster_view_op *b)
+{
+    bool collectives = !muster_func_is_p2p(a->func) && !muster_func_is_p2p(b->func) &&
+                       !((a->flags ^ b->flags) & MUSTER_OP_GRAPH);
+    return collectives ? a->number <= b->number : compare_ops(a, b) <= 0;
+}
+
 static bool are_streams_mixed(const struct muster_view_op *op, size_t n)
 {
     bool mixed = false;
     for (size_t i = 1; i < n && !mixed; i++)
-        mixed = compare_ops(&op[i - 1], &op[i]) > 0 && !muster_view_same_stream(&op[i - 1], &op[i]);
+        mixed = !is_in_order(&op[i - 1], &op[i]) && !muster_view_same_stream(&op[i - 1], &op[i]);
     return mixed;
 }
 
 /* Operations of one stream come nearly in order. */
 static void sort_ops(struct muster_view_op *op, size_t n)
 {
-    size_t moves = 4 * n + 64;
-    if (are_streams_mixed(op, n))
+    size_t moves = 4 * n + 64, sorted = 1;
+    while (sorted < n && is_in_order(&op[sorted - 1], &op[sorted]))
+        sorted++;
+    if (sorted < n && are_streams_mixed(op, n)) {
         part_streams(op, n);
-    for (size_t i = 1; i < n; i++) {
-        if (compare_ops(&op[i - 1], &op[i]) <= 0)
+        sorted = 1;
+    }
+    for (size_t i = sorted; i < n; i++) {
+        if (is_in_order(&op[i - 1], &op[i]))
             continue;
         struct muster_view_op moved = op[i];
         size_t j = i;

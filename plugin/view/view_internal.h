@@ -16,11 +16,21 @@ struct muster_view_feed {
     char name[MUSTER_SEG_NAME];
 };
 
+/* A class that was met: by what it follows from. */
+struct muster_view_class_met {
+    uint64_t what;  /* function, type and so on; 0: free */
+    uint64_t whose; /* peer or root, and ranks */
+    uint64_t count;
+    uint32_t class;
+};
+enum { MUSTER_VIEW_CLASSES_MET = 64 };
+
 struct muster_view_index {
     struct muster_view_feed *feed;
     size_t feeds;
     uint32_t *slot; /* classes by hash, open addressing: index + 1 */
     size_t slots;
+    struct muster_view_class_met met[MUSTER_VIEW_CLASSES_MET];
 };
 
 void muster_view_index_free(struct muster_view *view);
