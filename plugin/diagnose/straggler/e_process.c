@@ -82,7 +82,10 @@ static bool is_beyond(const struct muster_window *window, double share)
 
 static void close_slice(struct muster_seat *seat)
 {
-    for (unsigned k = 0; k < MUSTER_FARS; k++)
+    /* Where what is usual adds to the limit, most slices are not even beyond the floor. */
+    bool within = seat->slice.usual_ns >= 0 && seat->slice.host_ns >= 0 &&
+                  seat->slice.excess_ns <= FLOOR_NS * seat->slice.turns;
+    for (unsigned k = 0; k < MUSTER_FARS && !within; k++)
         seat->is_far[k] |= is_beyond(&seat->slice, far_shares[k]);
     seat->slice = (struct muster_window){0};
 }

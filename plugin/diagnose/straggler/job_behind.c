@@ -193,9 +193,20 @@ static int64_t beyond(const struct muster_graph *graph, const bool *culprit,
     return muster_unit_own_ns(graph, unit) - graph->position[seat->position].ready_ns;
 }
 
+/* Of units that are overlapped the position's edge is a begin's. */
+static bool any_overlapped(const struct muster_graph *graph)
+{
+    bool any = false;
+    for (size_t p = 0; p < graph->positions && !any; p++)
+        any = muster_edge_begins(graph->position[p].edge);
+    return any;
+}
+
 void muster_graph_hidden(struct muster_graph *graph)
 {
     struct muster_arena scratch = {0};
+    if (!any_overlapped(graph))
+        return;
     bool *culprit = muster_arena_array(&scratch, graph->view->gpus + 1, sizeof *culprit);
     struct seen *seen = muster_arena_array(&scratch, graph->positions + 1, sizeof *seen);
     struct slower *slower = muster_arena_array(&scratch, graph->seats + 1, sizeof *slower);

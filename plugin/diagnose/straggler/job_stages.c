@@ -381,7 +381,7 @@ static void weigh(struct muster_graph *graph, struct past *past)
 void muster_graph_past(struct muster_graph *graph)
 {
     struct muster_arena *memory = graph->making;
-    size_t stages = find_stages(graph), seats = graph->seats;
+    size_t stages = muster_graph_any_stages(graph) ? find_stages(graph) : 0, seats = graph->seats;
     if (!stages)
         return;
     struct past past = {

@@ -457,9 +457,11 @@ void muster_graph_turns(struct muster_graph *graph)
 
 /* ---- the order ---- */
 
+enum { NOT_SEEN, ON_STACK, IN_ORDER };
+
 struct visit {
     struct muster_graph *graph;
-    uint8_t *state; /* of each turn: 0 not seen, 1 on the stack, 2 in the order */
+    uint8_t *state; /* of each turn: one of these */
     uint32_t *stack;
     uint32_t *at; /* of each turn on the stack: the next of its units */
 };
@@ -469,12 +471,12 @@ struct visit {
 static inline uint32_t fresh(const struct visit *visit, uint32_t u)
 {
     const struct muster_graph *graph = visit->graph;
-    uint32_t t = graph->unit[u].turn, next = visit->state[t] == 0 ? t : MUSTER_NO_UNIT;
+    uint32_t t = graph->unit[u].turn, next = visit->state[t] == NOT_SEEN ? t : MUSTER_NO_UNIT;
     if (graph->first_partner && graph->turn[t].kind == MUSTER_TURN_PARTNERS) {
         uint32_t end = graph->first_partner[u + 1];
         for (uint32_t i = graph->first_partner[u]; i < end && next == MUSTER_NO_UNIT; i++) {
             uint32_t its = graph->unit[muster_partner(graph, i)].turn;
-            next = visit->state[its] == 0 ? its : MUSTER_NO_UNIT;
+            next = visit->state[its] == NOT_SEEN ? its : MUSTER_NO_UNIT;
         }
     }
     return next;
@@ -500,13 +502,16 @@ static uint32_t follows(const struct visit *visit, uint32_t u)
     uint32_t last = muster_unit_last(graph, unit), own = unit->own;
     __builtin_prefetch(unit + 3);
     uint32_t next = last == MUSTER_NO_UNIT ? MUSTER_NO_UNIT : fresh(visit, last);
-    for (unsigned back = 0; back < MUSTER_BACK && own != MUSTER_NO_UNIT; back++) {
-        next = next == MUSTER_NO_UNIT ? fresh(visit, own) : next;
-        own = graph->unit[own].own;
+    for (unsigned back = 0; back < MUSTER_BACK && own != MUSTER_NO_UNIT && next == MUSTER_NO_UNIT;
+         back++) {
+        next = fresh(visit, own);
+        /* What that one follows stands in the order before it. */
+        own =
+            visit->state[graph->unit[own].turn] == IN_ORDER ? MUSTER_NO_UNIT : graph->unit[own].own;
     }
     if (graph->untimed && next == MUSTER_NO_UNIT)
         next = follows_untimed(visit, &graph->untimed[u]);
-    bool called = unit->known >> MUSTER_EDGE_CALL & 1;
+    bool called = unit->known >> MUSTER_EDGE_CALL & 1 && last != u - 1;
     return called && next == MUSTER_NO_UNIT ? fresh(visit, u - 1) : next;
 }
 
@@ -516,7 +521,7 @@ static void put_in_order(struct visit *visit, uint32_t t)
     struct muster_graph *graph = visit->graph;
     size_t depth = 0;
     visit->stack[depth++] = t;
-    visit->state[t] = 1;
+    visit->state[t] = ON_STACK;
     visit->at[t] = 0;
     while (depth) {
         uint32_t own = visit->stack[depth - 1];
@@ -527,11 +532,11 @@ static void put_in_order(struct visit *visit, uint32_t t)
             visit->at[own] += next == MUSTER_NO_UNIT;
         }
         if (next == MUSTER_NO_UNIT) {
-            visit->state[own] = 2;
+            visit->state[own] = IN_ORDER;
             graph->order[graph->ordered++] = own;
             depth--;
         } else {
-            visit->state[next] = 1;
+            visit->state[next] = ON_STACK;
             visit->at[next] = 0;
             visit->stack[depth++] = next;
         }
@@ -548,7 +553,7 @@ void muster_graph_order(struct muster_graph *graph)
     graph->order = muster_arena_array(graph->memory, n, sizeof *graph->order);
     bool failed = scratch.failed || graph->memory->failed;
     for (uint32_t t = 0; t < graph->turns && !failed; t++)
-        if (visit.state[t] == 0)
+        if (visit.state[t] == NOT_SEEN)
             put_in_order(&visit, t);
     muster_arena_end(&scratch, graph->memory);
 }

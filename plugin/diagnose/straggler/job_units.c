@@ -21,11 +21,17 @@ enum {
 #define LATEST_NS  (1ull << 62) /* GPUs count from 1970 */
 #define LONGEST_NS (86400 * 1000000000ull)
 
+/* The last units of a member by begin, the newest first. */
+struct recent {
+    uint32_t unit[2]; /* MUSTER_NO_UNIT: none */
+    uint64_t end_ns[2];
+};
+
 struct builder {
     struct muster_graph *graph;
     struct muster_arena memory;
     struct muster_keyed *keyed, *spare; /* of the busiest GPU */
-    uint32_t (*recent)[2];              /* of each member of the view: its last units */
+    struct recent *recent;              /* of each member of the view */
     uint32_t *unseen;  /* of each member: calls of its GPU up to its last unit, see below */
     uint64_t group_ns; /* calls of one group follow each other within this */
     struct muster_positions *positions;
@@ -240,39 +246,41 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
     }
 }
 
-/* The last unit of the member that had ended then. */
-static uint32_t ended_before(const struct builder *builder, uint32_t member, uint64_t begin_ns)
+/* Which of the member's last units had ended then; 2: neither. */
+static unsigned ended_before(const struct recent *recent, uint64_t begin_ns)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        uint32_t at = builder->recent[member][i];
-        if (at != MUSTER_NO_UNIT &&
-            muster_unit_end_ns(builder->graph, &builder->graph->unit[at]) <= begin_ns + SLACK_NS) {
-            return at;
+    unsigned i = 0;
+    while (i < 2 && (recent->unit[i] == MUSTER_NO_UNIT || recent->end_ns[i] > begin_ns + SLACK_NS))
+        i++;
+    return i;
+}
+
+static void set_last(const struct builder *builder, const uint32_t *members, size_t n, uint32_t u,
+                     uint64_t begin_ns)
+{
+    struct muster_unit *unit = &builder->graph->unit[u];
+    uint64_t last_ns = 0;
+    for (size_t m = 0; m < n; m++) {
+        const struct recent *recent = &builder->recent[members[m]];
+        unsigned i = ended_before(recent, begin_ns);
+        if (i < 2 && recent->end_ns[i] > last_ns) {
+            /* What was called so far from it is as good as unknown. */
+            int64_t back = (int64_t)u - (int64_t)recent->unit[i];
+            unit->last = (int16_t)(back >= -INT16_MAX && back <= INT16_MAX ? back : 0);
+            last_ns = recent->end_ns[i];
         }
     }
-    return MUSTER_NO_UNIT;
 }
 
 static void set_edges(struct builder *builder, const uint32_t *members, size_t n, uint32_t u)
 {
     struct muster_graph *graph = builder->graph;
     struct muster_unit *unit = &graph->unit[u];
-    const struct muster_view_op *op = muster_op_of(graph, unit);
-    uint64_t last_ns = 0;
-    for (size_t m = 0; m < n; m++) {
-        uint32_t at = ended_before(builder, members[m], muster_unit_begin_ns(graph, unit));
-        uint64_t end_ns = at == MUSTER_NO_UNIT ? 0 : muster_unit_end_ns(graph, &graph->unit[at]);
-        if (end_ns > last_ns) {
-            /* What was called so far from it is as good as unknown. */
-            int64_t back = (int64_t)u - (int64_t)at;
-            unit->last = (int16_t)(back >= -INT16_MAX && back <= INT16_MAX ? back : 0);
-            last_ns = end_ns;
-        }
-    }
-    uint32_t *recent = builder->recent[op->member];
-    unit->own = recent[0];
-    if (recent[0] != MUSTER_NO_UNIT) {
-        const struct muster_unit *before = &graph->unit[recent[0]];
+    struct recent *recent = &builder->recent[muster_unit_member(graph, unit)];
+    set_last(builder, members, n, u, muster_unit_begin_ns(graph, unit));
+    unit->own = recent->unit[0];
+    if (unit->own != MUSTER_NO_UNIT) {
+        const struct muster_unit *before = &graph->unit[unit->own];
         bool unbroken = unit->known >> MUSTER_EDGE_OWN & 1;
         /* Further back as far as the unit before knows. */
         uint8_t back =
@@ -280,8 +288,8 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
                                             1u << MUSTER_EDGE_BEGIN_2 | 1u << MUSTER_EDGE_BEGIN_3);
         unit->known |= unbroken ? back : 0;
     }
-    recent[1] = recent[0];
-    recent[0] = u;
+    *recent =
+        (struct recent){{u, recent->unit[0]}, {muster_unit_end_ns(graph, unit), recent->end_ns[0]}};
 }
 
 /* The operations of some members of the view, by call. */
@@ -292,15 +300,21 @@ static const struct muster_keyed *by_call(struct builder *builder, const uint32_
     return muster_sort_keyed(builder->keyed, builder->spare, *ops);
 }
 
-static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
+/* Of a GPU whose units begin as the operations that they are made of. */
+static void edges_in_order(struct builder *builder, const uint32_t *members, size_t n)
 {
-    struct muster_graph *graph = builder->graph;
-    const struct muster_view *view = graph->view;
-    size_t ops, first = graph->units;
-    for (size_t m = 0; m < n; m++)
-        memset(builder->recent[members[m]], 0xff, sizeof *builder->recent);
-    const struct muster_keyed *keyed = by_call(builder, members, n, &ops);
-    walk_calls(builder, keyed, ops);
+    const struct muster_graph *graph = builder->graph;
+    const struct muster_view_gpu *gpu = &graph->view->gpu[graph->view->member[members[0]].gpu];
+    for (uint32_t i = 0; i < gpu->ordered; i++) {
+        uint32_t u = graph->of_op[gpu->order[i]];
+        if (u != MUSTER_NO_UNIT)
+            set_edges(builder, members, n, u);
+    }
+}
+
+static void edges_by_begin(struct builder *builder, const uint32_t *members, size_t n, size_t first)
+{
+    const struct muster_graph *graph = builder->graph;
     size_t units = graph->units - first;
     for (size_t u = 0; u < units; u++) {
         builder->keyed[u] = (struct muster_keyed){
@@ -309,6 +323,23 @@ static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
     const struct muster_keyed *by_begin = muster_sort_keyed(builder->keyed, builder->spare, units);
     for (size_t u = 0; u < units; u++)
         set_edges(builder, members, n, (uint32_t)by_begin[u].value);
+}
+
+static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
+{
+    struct muster_graph *graph = builder->graph;
+    const struct muster_view *view = graph->view;
+    size_t ops, first = graph->units;
+    for (size_t m = 0; m < n; m++)
+        builder->recent[members[m]] = (struct recent){{MUSTER_NO_UNIT, MUSTER_NO_UNIT}, {0}};
+    size_t groups = graph->groups;
+    const struct muster_keyed *keyed = by_call(builder, members, n, &ops);
+    walk_calls(builder, keyed, ops);
+    bool ordered = n && view->gpu[view->member[members[0]].gpu].ordered >= graph->units - first;
+    if (ordered && graph->groups == groups)
+        edges_in_order(builder, members, n);
+    else
+        edges_by_begin(builder, members, n, first);
     if (n)
         muster_positions_set(builder->positions, view->member[members[0]].gpu);
 }
@@ -585,6 +616,8 @@ void muster_graph_units(struct muster_graph *graph)
 
 void muster_graph_add_bridged(const struct muster_graph *graph, struct muster_view_span *span)
 {
+    if (graph->units == graph->view->ops)
+        return; /* all of it was timed */
     for (size_t u = 0; u < graph->units; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         if (muster_op_of(graph, unit)->self_known ||
