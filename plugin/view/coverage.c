@@ -49,10 +49,11 @@ struct muster_view_span *muster_view_spans(const struct muster_view *view,
     if (!span || !calls)
         return NULL;
     for (size_t m = 0; m < view->members; m++)
-        add_calls(view, &view->member[m], &calls[view->member[m].gpu]);
+        if (view->gpu[view->member[m].gpu].one_pace)
+            add_calls(view, &view->member[m], &calls[view->member[m].gpu]);
     for (size_t g = 0; g < view->gpus; g++) {
         measure(view, &view->gpu[g], &span[g]);
-        uint64_t called_ns = view->gpu[g].one_pace ? calls[g].last_ns - calls[g].first_ns : 0;
+        uint64_t called_ns = calls[g].last_ns - calls[g].first_ns;
         span[g].run_ns = called_ns > span[g].length_ns ? called_ns : span[g].length_ns;
     }
     return span;

@@ -94,14 +94,13 @@ struct muster_view_op {
     uint64_t enqueue_ns;
     uint64_t begin_ns, end_ns; /* 0, 0: no times that can be true */
     uint64_t number : 40;      /* MUSTER_VIEW_NO_NUMBER: it has none */
-    uint64_t flags : 16;       /* enum muster_op_flags, and its tag */
     uint64_t channels : 8;
+    uint16_t flags; /* enum muster_op_flags, and its tag */
     uint64_t count : 40;
-    uint64_t
-        queued : 16; /* from the call to the begin, beyond the soonest operation of this GPU, by
-                        what clocks drift since, in MUSTER_QUEUED_NS; MUSTER_QUEUED_UNKNOWN */
     uint64_t func : 5;
     uint64_t source : 3;
+    uint16_t queued; /* from the call to the begin, beyond the soonest operation of this GPU, by
+                        what clocks drift since, in MUSTER_QUEUED_NS; MUSTER_QUEUED_UNKNOWN */
     uint64_t class : 20;
     uint64_t member : 23; /* before finish: its handle; then its index */
     int64_t peer : 20;
