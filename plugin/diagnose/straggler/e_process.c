@@ -86,7 +86,7 @@ static void close_slice(struct muster_seat *seat)
     bool within = seat->slice.usual_ns >= 0 && seat->slice.host_ns >= 0 &&
                   seat->slice.excess_ns <= FLOOR_NS * seat->slice.turns;
     for (unsigned k = 0; k < MUSTER_FARS && !within; k++)
-        seat->is_far[k] |= is_beyond(&seat->slice, far_shares[k]);
+        seat->is_far |= (uint8_t)(is_beyond(&seat->slice, far_shares[k]) << k);
     seat->slice = (struct muster_window){0};
 }
 
@@ -94,12 +94,13 @@ static void close_slice(struct muster_seat *seat)
 static void close_stretch(struct muster_seat *seat)
 {
     seat->slices++;
-    for (unsigned k = 0; k < MUSTER_FARS; k++) {
-        seat->far[k] += seat->is_far[k];
-        seat->far_rows[k] += seat->is_far[k] && seat->was_far[k];
-        seat->was_far[k] = seat->is_far[k];
-        seat->is_far[k] = false;
+    unsigned far = seat->is_far;
+    for (unsigned k = 0; k < MUSTER_FARS && far; k++) {
+        seat->far[k] += far >> k & 1;
+        seat->far_rows[k] += (far & seat->was_far) >> k & 1;
     }
+    seat->was_far = seat->is_far;
+    seat->is_far = 0;
     seat->stretch_ns = 0;
 }
 

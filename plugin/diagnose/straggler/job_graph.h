@@ -107,10 +107,11 @@ struct muster_seat {
      * it usually takes. */
     uint32_t slices, far[MUSTER_FARS];
     uint64_t stretch_ns; /* since when the bet that is open goes; 0: none is */
-    bool is_far[MUSTER_FARS];
+    uint8_t is_far;      /* bits */
     uint32_t windows, hits;
     uint32_t far_rows[MUSTER_FARS], hit_rows; /* of them: the one before was, too */
-    bool was_far[MUSTER_FARS], was_hit;
+    uint8_t was_far;                          /* bits */
+    bool was_hit;
     int64_t least_ns; /* from begin to end, of its shortest unit */
     /* How its host calls, where that is asked for: how long after its call before, where it had
      * waited for nothing of its GPU's (MUSTER_NO_OWN: seldom seen); whether that is no pace of the
@@ -174,6 +175,7 @@ struct muster_graph {
     uint32_t *of_turn; /* units, turn by turn */
     uint32_t *order;   /* turns: each after all that it follows */
     bool in_order;     /* so stand all units of each seat already */
+    bool any_sends;    /* some turn is of sends and receives */
     struct muster_seat *seat;
     struct muster_position *position;
     uint64_t *role;  /* of each communicator */

@@ -38,7 +38,8 @@ static uint32_t seat_of(struct muster_graph *graph, struct muster_places *places
     if (!*at) {
         struct muster_seat *seat =
             muster_arena_add(graph->memory, &graph->seat, &graph->seats, sizeof *seat);
-        *seat = (struct muster_seat){.position = position, .gpu = gpu, .last_unit = MUSTER_NO_UNIT};
+        *seat = (struct muster_seat){
+            .position = position, .gpu = gpu, .last_unit = MUSTER_NO_UNIT, .least_ns = INT64_MAX};
         *at = (uint32_t)graph->seats;
     }
     return *at - 1;
@@ -93,6 +94,7 @@ static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn
         struct muster_seat *seat = &graph->seat[unit->seat];
         graph->in_order &= seat->last_unit == MUSTER_NO_UNIT || seat->last_unit < u;
         seat->last_unit = u;
+        seat->least_ns = muster_ns_least(seat->least_ns, muster_unit_length_ns(graph, unit));
         graph->position[position].turns += i == 0 || !turn->alike;
     }
 }

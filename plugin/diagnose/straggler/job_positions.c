@@ -299,31 +299,37 @@ static uint32_t find_period(const struct muster_positions *positions)
     return period;
 }
 
-/* Calls from mark to mark, at most: the length of a step; 0: nowhere all of one are known.
- * `shorter`: how many gaps between marks are shorter than `than`. */
-static uint64_t step_calls(const struct muster_positions *positions, uint64_t than,
-                           uint64_t *shorter)
+/* Finds how many calls there are from mark to mark, most of all and, in `sorted`, each time.
+ * Returns how often. */
+static size_t find_steps(struct muster_positions *positions)
 {
     uint64_t most = 0, since = 0;
+    size_t n = 0;
     bool met = false;
-    *shorter = 0;
     for (size_t i = 0; i < positions->calls; i++) {
-        bool is = positions->call[i].mark;
-        met &= !positions->call[i].torn;
-        most = is && met && since > most ? since : most;
-        *shorter += is && met && since < than;
-        since = is ? 1 : since + 1;
-        met |= is;
+        const struct muster_call *call = &positions->call[i];
+        met &= !call->torn;
+        since++;
+        if (!call->mark)
+            continue;
+        if (met) {
+            positions->sorted[n++] = since - 1;
+            most = since - 1 > most ? since - 1 : most;
+        }
+        since = 1;
+        met = true;
     }
-    return most;
+    positions->step = most;
+    return n;
 }
 
 /* Whether the mark is met several times in a step, as in each of its layers: then the gaps between
  * differ. */
-static bool is_uneven(const struct muster_positions *positions, uint64_t marks)
+static bool is_uneven(struct muster_positions *positions, uint64_t marks)
 {
-    uint64_t shorter, most = step_calls(positions, 0, &shorter);
-    step_calls(positions, (most + 1) / 2, &shorter);
+    size_t n = find_steps(positions), shorter = 0;
+    for (size_t i = 0; i < n; i++)
+        shorter += positions->sorted[i] < (positions->step + 1) / 2;
     return UNEVEN * shorter > marks;
 }
 
@@ -362,6 +368,7 @@ static uint64_t mark_longer(struct muster_positions *positions, uint64_t marks)
             positions->call[i].mark = longer[i] == counts->hash[mark];
     }
     clear(counts);
+    find_steps(positions);
     return marks;
 }
 
@@ -449,7 +456,7 @@ static struct step_place count_back(const struct muster_positions *positions, si
  * something else runs: there the last calls alone tell the position. */
 static void by_mark(struct muster_positions *positions)
 {
-    uint64_t shorter, most = step_calls(positions, 0, &shorter);
+    uint64_t most = positions->step;
     struct step_place place = {0, true};
     for (size_t i = 0; i < positions->calls; i++) {
         const struct muster_call *call = &positions->call[i];

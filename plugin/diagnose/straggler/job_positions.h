@@ -55,6 +55,7 @@ struct muster_positions {
     /* Of the GPU at hand. */
     struct muster_call *call;
     size_t calls, sends; /* sends: and receives, of them */
+    uint64_t step;       /* calls from mark to mark, at most; 0: nowhere all of a step are known */
     uint64_t last[MUSTER_LAST_CALLS], last_hash;
     unsigned row; /* calls since some were missing, as many as `last` at most */
     struct muster_counts hashes, met;

@@ -42,6 +42,7 @@ static void add_unit(struct muster_graph *graph, struct muster_turn *turn, uint3
     unit->turn = (uint32_t)(turn - graph->turn);
     graph->of_turn[turn->first + turn->units++] = u;
     turn->transfer_ns = turn->units == 1 || ns < turn->transfer_ns ? ns : turn->transfer_ns;
+    turn->longest_ns = muster_ns_most(turn->longest_ns, (int64_t)ns);
 }
 
 /* The root first; without it nobody is known to wait for anybody. */
@@ -404,10 +405,9 @@ static void make_ties(struct muster_graph *graph, struct ties *ties)
 
 static void sends(struct muster_graph *graph, uint32_t *used)
 {
-    bool any = false;
-    for (size_t i = 0; i < graph->view->classes && !any; i++)
-        any = muster_func_is_p2p(graph->view->class[i].func);
-    if (!any)
+    for (size_t i = 0; i < graph->view->classes && !graph->any_sends; i++)
+        graph->any_sends = muster_func_is_p2p(graph->view->class[i].func);
+    if (!graph->any_sends)
         return;
     struct ties ties = {.n = 0};
     make_ties(graph, &ties);

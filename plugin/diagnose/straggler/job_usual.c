@@ -42,16 +42,6 @@ static bool any_reaches(const struct muster_graph *graph)
 
 static void find_waits(struct muster_graph *graph)
 {
-    for (size_t s = 0; s < graph->seats; s++)
-        graph->seat[s].least_ns = INT64_MAX;
-    for (size_t u = 0; u < graph->units; u++) {
-        const struct muster_unit *unit = &graph->unit[u];
-        int64_t *least = &graph->seat[unit->seat].least_ns;
-        int64_t ns = muster_unit_length_ns(graph, unit);
-        struct muster_turn *turn = &graph->turn[unit->turn];
-        *least = ns < *least ? ns : *least;
-        turn->longest_ns = ns > turn->longest_ns ? ns : turn->longest_ns;
-    }
     if (!any_reaches(graph))
         return;
     graph->waited_ns =
@@ -87,7 +77,8 @@ int64_t muster_unit_held_ns(const struct muster_graph *graph, uint32_t u)
     const struct muster_turn *turn = &graph->turn[unit->turn];
     int64_t held = INT64_MAX;
     uint32_t last = muster_unit_last(graph, unit);
-    bool apart = last != MUSTER_NO_UNIT && graph->turn[graph->unit[last].turn].p2p;
+    bool apart =
+        last != MUSTER_NO_UNIT && graph->any_sends && graph->turn[graph->unit[last].turn].p2p;
     if (turn->kind == MUSTER_TURN_ALL && apart && muster_turn_is_whole(graph, turn)) {
         held = turn->longest_ns - muster_unit_length_ns(graph, unit);
     } else if (turn->kind == MUSTER_TURN_PARTNERS) {
@@ -463,19 +454,13 @@ static void both_halves(struct some_turns *all)
     muster_arena_end(&half[1].memory, graph->memory);
 }
 
-/* Of so many numbers at a time. */
-static void evaluate_pass(struct muster_graph *graph, size_t pass, size_t passes,
-                          struct muster_arena *memory)
+/* The turns of every so manieth number, in `turn` and as much room again. */
+static void evaluate_pass(struct muster_graph *graph, uint64_t pass, uint64_t passes,
+                          struct muster_keyed *turn, struct muster_keyed *spare)
 {
-    size_t room = 0, n = 0;
-    for (size_t t = 0; t < graph->turns; t++)
-        room += graph->turn[t].number % passes == pass;
-    struct muster_keyed *turn = muster_arena_array(memory, room + 1, sizeof *turn);
-    struct muster_keyed *spare = muster_arena_array(memory, room + 1, sizeof *spare);
-    if (memory->failed)
-        return;
+    size_t n = 0;
     for (uint32_t t = 0; t < graph->turns; t++)
-        if (graph->turn[t].number % passes == pass)
+        if ((graph->turn[t].number & (passes - 1)) == pass)
             turn[n++] = (struct muster_keyed){graph->turn[t].number, t, {0}};
     struct some_turns all = {graph, muster_sort_keyed(turn, spare, n), n, {0}};
     if (muster_beside_is_permitted() && !graph->groups && graph->long_ns.n <= LONG_MOST) {
@@ -486,9 +471,22 @@ static void evaluate_pass(struct muster_graph *graph, size_t pass, size_t passes
     }
 }
 
+/* passes: a power of two. Turns of the pass that has most. */
+static size_t largest_pass(const struct muster_graph *graph, uint64_t passes,
+                           struct muster_arena *memory)
+{
+    size_t *turns = muster_arena_array(memory, passes, sizeof *turns), most = 0;
+    for (size_t t = 0; t < graph->turns && turns; t++) {
+        size_t n = ++turns[graph->turn[t].number & (passes - 1)];
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 void muster_graph_usual(struct muster_graph *graph)
 {
-    size_t passes = graph->turns / AT_ONCE + 1;
+    struct muster_arena scratch = {0};
+    uint64_t passes = 1;
     find_waits(graph);
     if (graph->making->failed)
         return;
@@ -496,9 +494,12 @@ void muster_graph_usual(struct muster_graph *graph)
         muster_arena_array(graph->memory, graph->units + 1, sizeof *graph->more_waited);
     graph->more_host =
         muster_arena_array(graph->memory, graph->units + 1, sizeof *graph->more_host);
-    for (size_t pass = 0; pass < passes && !graph->memory->failed; pass++) {
-        struct muster_arena scratch = {0};
-        evaluate_pass(graph, pass, passes, &scratch);
-        muster_arena_end(&scratch, graph->memory);
-    }
+    while (passes * AT_ONCE < graph->turns)
+        passes *= 2;
+    size_t most = largest_pass(graph, passes, &scratch) + 1;
+    struct muster_keyed *turn = muster_arena_array(&scratch, most, sizeof *turn);
+    struct muster_keyed *spare = muster_arena_array(&scratch, most, sizeof *spare);
+    for (uint64_t pass = 0; pass < passes && !graph->memory->failed && !scratch.failed; pass++)
+        evaluate_pass(graph, pass, passes, turn, spare);
+    muster_arena_end(&scratch, graph->memory);
 }
