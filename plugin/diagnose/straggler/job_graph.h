@@ -40,8 +40,9 @@ enum muster_edge {
     MUSTER_EDGE_CALL, /* its host's call before: the host runs by itself, the GPU waits for it */
     MUSTER_EDGES
 };
-enum { MUSTER_BACK = 3 }; /* units of its communicator that an edge reaches back */
-enum { MUSTER_FARS = 3 }; /* how far late is told apart: e_process.c */
+enum { MUSTER_BACK = 3 };  /* units of its communicator that an edge reaches back */
+enum { MUSTER_AHEAD = 4 }; /* turns, twice and three times, that are asked for before */
+enum { MUSTER_FARS = 3 };  /* how far late is told apart: e_process.c */
 
 /* 28 bytes, as there is one for nearly every operation of every rank; what is not here stands in
  * the view, or in a table of the few that need it. Read through the functions below. */
@@ -309,6 +310,17 @@ static inline void muster_unit_ask_next(const struct muster_graph *graph,
 {
     __builtin_prefetch(unit + 3);
     __builtin_prefetch(&graph->view->op[unit->op] + 2);
+}
+
+/* For who looks at turns in an order that is no order in memory: the last of those ahead, where the
+ * units of the middle one stand, and these of the first. */
+static inline void muster_turns_ask(const struct muster_graph *graph, const uint32_t ahead[3])
+{
+    const struct muster_turn *soon = &graph->turn[ahead[0]];
+    __builtin_prefetch(&graph->turn[ahead[2]]);
+    __builtin_prefetch(&graph->of_turn[graph->turn[ahead[1]].first]);
+    for (uint32_t i = 0; i < soon->units; i++)
+        __builtin_prefetch(&graph->unit[graph->of_turn[soon->first + i]]);
 }
 
 /* Without groups the bit, which shares a byte with others, is not read: threads that each set the

@@ -105,8 +105,15 @@ void muster_graph_seats(struct muster_graph *graph)
     struct followers after = {
         .last = muster_arena_array(graph->making, graph->view->gpus + 1, sizeof *after.last)};
     graph->in_order = true;
-    for (size_t t = 0; t < graph->ordered && !is_failed(graph); t++)
+    for (size_t t = 0; t < graph->ordered && !is_failed(graph); t++) {
+        if (t + 3 * MUSTER_AHEAD < graph->ordered) {
+            const uint32_t *order = &graph->order[t];
+            const uint32_t ahead[] = {order[MUSTER_AHEAD], order[2 * MUSTER_AHEAD],
+                                      order[3 * MUSTER_AHEAD]};
+            muster_turns_ask(graph, ahead);
+        }
         seat_turn(graph, &graph->turn[graph->order[t]], &positions, &seats, &after);
+    }
 }
 
 /* ---- which edge ---- */

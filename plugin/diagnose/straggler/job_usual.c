@@ -329,7 +329,6 @@ static void add_runs(const struct muster_graph *graph, const struct muster_turn 
     struct key_parts before = {0};
     for (uint32_t i = turn->first; i < turn->first + turn->units; i++) {
         const struct muster_unit *unit = &graph->unit[graph->of_turn[i]];
-        muster_unit_ask_next(graph, unit);
         if (unit->own_ns == MUSTER_NO_SHORT) {
             last = NULL;
             continue;
@@ -352,9 +351,8 @@ static void evaluate_runs(struct muster_graph *graph, const struct runs *runs, s
 {
     const struct muster_keyed *sorted = muster_sort_keyed(runs->run, runs->spare, runs->n);
     for (size_t i = 0; i < runs->n; i++) {
-        memcpy(pool->unit + pool->n, graph->of_turn + sorted[i].value,
-               sorted[i].mark[0] * sizeof *pool->unit);
-        pool->n += sorted[i].mark[0];
+        for (uint32_t at = 0; at < sorted[i].mark[0]; at++)
+            pool->unit[pool->n++] = graph->of_turn[sorted[i].value + at];
         if (i + 1 == runs->n || sorted[i + 1].key != sorted[i].key) {
             evaluate_pool(graph, pool);
             pool->n = 0;
@@ -395,6 +393,12 @@ static void evaluate_turns(void *arg)
     struct runs runs = {.run = muster_arena_array(memory, most, sizeof *runs.run),
                         .spare = muster_arena_array(memory, most, sizeof *runs.spare)};
     for (size_t i = 0; i < some->n && !memory->failed; i++) {
+        if (i + 3 * MUSTER_AHEAD < some->n) {
+            const uint32_t ahead[] = {turn[i + MUSTER_AHEAD].value,
+                                      turn[i + 2 * MUSTER_AHEAD].value,
+                                      turn[i + 3 * MUSTER_AHEAD].value};
+            muster_turns_ask(graph, ahead);
+        }
         add_runs(graph, &graph->turn[turn[i].value], &runs);
         if (i + 1 == some->n || turn[i + 1].key != turn[i].key) {
             evaluate_runs(graph, &runs, &pool);
