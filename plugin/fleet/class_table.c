@@ -25,15 +25,3 @@ struct muster_class_entry *muster_class_of(struct muster_class_table *table,
     like->number = like->enqueue_ns = like->begin_ns = like->end_ns = 0;
     return entry;
 }
-
-void muster_class_put(struct muster_class_table *table, const struct muster_wire_class *class)
-{
-    table->entry[class->id % MUSTER_WIRE_CLASSES] =
-        (struct muster_class_entry){.used = true, .class = *class};
-}
-
-const struct muster_op *muster_class_find(const struct muster_class_table *table, uint32_t id)
-{
-    const struct muster_class_entry *entry = &table->entry[id % MUSTER_WIRE_CLASSES];
-    return entry->used && entry->class.id == id ? &entry->class.like : NULL;
-}

@@ -1,5 +1,5 @@
-/* What operations of one process are alike in, under numbers that only grow; as sent and as heard.
- * The newest 256 are known. One thread. */
+/* What operations of one process are alike in, under numbers that only grow, as they are sent
+ * (heard_classes.h has them as they are heard). The newest 256 are known. One thread. */
 #ifndef MUSTER_FLEET_CLASS_TABLE_H
 #define MUSTER_FLEET_CLASS_TABLE_H
 
@@ -20,8 +20,5 @@ struct muster_class_table {
 /* The class that the operation is of, made where there is none. */
 struct muster_class_entry *muster_class_of(struct muster_class_table *table,
                                            const struct muster_op *op);
-void muster_class_put(struct muster_class_table *table, const struct muster_wire_class *class);
-/* NULL: not known, or not any more. */
-const struct muster_op *muster_class_find(const struct muster_class_table *table, uint32_t id);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "fleet/wire.h"
 
-enum { OPS_LEAST = 64, OPS_MOST = 4096 };
+enum { OPS_FIRST = 8, OPS_LEAST = 64, OPS_MOST = 4096 };
 
 struct process_key {
     uint64_t instance, start_ticks, pid;
@@ -25,14 +25,23 @@ struct muster_join *muster_join_new(const char *name)
     return join;
 }
 
+/* Who it was, and how far, stays. */
+static void forget_ops(struct muster_join_process *process)
+{
+    free(process->op);
+    free(process->over);
+    free(process->net);
+    muster_heard_classes_free(&process->class);
+    process->op = process->over = NULL;
+    process->net = NULL;
+    process->ops = process->room = process->overs = process->nets = 0;
+}
+
 static void free_process(struct muster_join_process *process)
 {
     if (process->segment)
         munmap(process->segment, sizeof *process->segment);
-    free(process->op);
-    free(process->over);
-    free(process->net);
-    free(process->class);
+    forget_ops(process);
 }
 
 void muster_join_free(struct muster_join *join)
@@ -74,7 +83,10 @@ static int displace(struct muster_join *join, const struct muster_wire_message *
             continue;
         if (server_ns - host->heard_ns < MUSTER_JOIN_SILENT_NS)
             return muster_fail(err, "two agents speak for host %s: end one of them", message->host);
-        host->instance = 0; /* what it sent stays as it is, and is not heard */
+        host->instance = 0; /* nobody looks at what it sent */
+        for (size_t p = 0; p < join->processes; p++)
+            if (join->process[p].host == i)
+                forget_ops(&join->process[p]);
     }
     return 0;
 }
@@ -130,10 +142,11 @@ static struct muster_join_process *new_process(struct muster_join *join,
     struct muster_join_process *process = &join->process[join->processes];
     void *segment = mmap(NULL, sizeof(struct muster_segment), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    *process = (struct muster_join_process){.segment = segment == MAP_FAILED ? NULL : segment,
-                                            .class = calloc(1, sizeof *process->class)};
-    if (process->segment && process->class &&
-        muster_hashmap_put(&join->by_process, key, join->processes)) {
+    *process = (struct muster_join_process){.segment = segment == MAP_FAILED ? NULL : segment};
+    /* A few KB of each are used: huge pages would make that all of it. */
+    if (process->segment)
+        madvise(segment, sizeof(struct muster_segment), MADV_NOHUGEPAGE);
+    if (process->segment && muster_hashmap_put(&join->by_process, key, join->processes)) {
         join->processes++;
         return process;
     }
@@ -349,6 +362,34 @@ static size_t most_ops(const struct muster_join *join, const struct muster_join_
     return most < least ? least : most > OPS_MOST ? OPS_MOST : most;
 }
 
+/* For one more than is there: no window becomes larger than one beyond its bound. */
+static bool has_room(struct muster_join_process *process, size_t most)
+{
+    if (process->ops < process->room)
+        return true;
+    size_t room = 2 * process->room;
+    room = room < OPS_FIRST ? OPS_FIRST : room > most + 1 ? most + 1 : room;
+    room = room > process->ops ? room : process->ops + 1;
+    struct muster_op *op = reallocarray(process->op, room, sizeof *op);
+    if (!op)
+        return false;
+    process->op = op;
+    process->room = room;
+    return true;
+}
+
+/* Of one that was looked at closely, or was there before most others. */
+static void give_room_back(struct muster_join_process *process, size_t most)
+{
+    if (process->room <= 2 * (most + 1))
+        return;
+    struct muster_op *op = reallocarray(process->op, most + 1, sizeof *op);
+    if (!op)
+        return;
+    process->op = op;
+    process->room = most + 1;
+}
+
 /* Set once, not by each better guess of the host's clock: it distinguishes windows. */
 static void halve(const struct muster_join *join, struct muster_join_process *process, size_t most)
 {
@@ -358,6 +399,7 @@ static void halve(const struct muster_join *join, struct muster_join_process *pr
     halve_nets(process);
     process->since_ns =
         process->op[0].enqueue_ns + (uint64_t)join->host[process->host].to_server_ns;
+    give_room_back(process, most);
 }
 
 static void take_ops(struct muster_join *join, struct muster_join_process *process,
@@ -365,12 +407,11 @@ static void take_ops(struct muster_join *join, struct muster_join_process *proce
 {
     size_t most = most_ops(join, process);
     for (size_t i = 0; i < from->classes; i++)
-        muster_class_put(process->class, &from->class[i]);
+        join->unknown += !muster_heard_classes_put(&process->class, &from->class[i]);
     for (size_t i = 0; i < from->ops; i++) {
         const struct muster_wire_op *reported = &from->op[i];
-        const struct muster_op *like = muster_class_find(process->class, reported->class);
-        if (!like ||
-            !muster_reserve(&process->op, &process->room, process->ops + 1, sizeof *process->op)) {
+        const struct muster_op *like = muster_heard_classes_find(&process->class, reported->class);
+        if (!like || !has_room(process, most)) {
             join->unknown++;
             continue;
         }

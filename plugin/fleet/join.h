@@ -9,8 +9,8 @@
 
 #include "base/hashmap.h"
 #include "diagnose/finding.h"
-#include "fleet/class_table.h"
 #include "fleet/fleet_name.h"
+#include "fleet/heard_classes.h"
 #include "run/run.h"
 
 /* A host that sent nothing for so long is not heard: six messages. */
@@ -48,7 +48,7 @@ struct muster_join_process {
     uint64_t since_ns;      /* the server's time when the window begins; 0: with the process */
     struct muster_op *over; /* of what stands still: the newest of each stream */
     size_t overs;
-    struct muster_class_table *class;
+    struct muster_heard_classes class;
     struct muster_join_net {
         struct muster_seg_net reported, mark,
             begin; /* now; when the window was halved last; where it begins */

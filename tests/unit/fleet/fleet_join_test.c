@@ -399,6 +399,14 @@ static void expect_refused(struct fleet *fleet, const struct made *made, const c
     free(data);
 }
 
+static size_t ops_held(const struct muster_join *join)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < join->processes; i++)
+        n += join->process[i].ops;
+    return n;
+}
+
 static void test_another_job_and_a_second_agent(void **state)
 {
     struct fleet *fleet = *state;
@@ -417,6 +425,7 @@ static void test_another_job_and_a_second_agent(void **state)
     give(fleet, second);
     assert_int_equal(muster_join_coverage(fleet->join, fleet->at_ns).hosts, 1);
     assert_int_equal(muster_join_coverage(fleet->join, fleet->at_ns).ranks, MADE_RANKS);
+    assert_int_equal(ops_held(fleet->join), MADE_RANKS * second->process[0].ops);
     free(second);
 }
 
