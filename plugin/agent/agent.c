@@ -25,6 +25,7 @@ static int begin(struct agent *agent, const struct muster_agent_options *options
                                                      .hang_ns = options->hang_ns,
                                                      .log = log,
                                                      .report = options->report,
+                                                     .found = options->found,
                                                      .report_arg = options->report_arg};
     *agent = (struct agent){.options = options, .watch = muster_agent_watch_new(&watch)};
     return agent->watch ? 0 : muster_fail_memory(err, "the agent");

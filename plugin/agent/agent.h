@@ -13,6 +13,7 @@
 #include "agent/exposition.h"
 #include "base/err.h"
 #include "diagnose/finding.h"
+#include "segment/reap.h"
 
 struct muster_agent_options {
     const char *segment_dir;
@@ -25,7 +26,9 @@ struct muster_agent_options {
      */
     void (*report)(void *arg, uint32_t uid, const char *run_dir,
                    const struct muster_finding *finding, size_t findings);
-    void *report_arg;
+    /* Takes the segments that each look found, to be freed by muster_found_free. NULL: nobody. */
+    void (*found)(void *arg, struct muster_found *found, size_t n);
+    void *report_arg; /* of both */
 };
 
 /* Prints the metrics as they are now; on standard error, which segments are of another format. */

@@ -265,7 +265,10 @@ static void look(struct muster_agent_watch *watch, bool at_once)
     size_t n = watch->options.all ? muster_find_all_segments(watch->options.segment_dir, &found)
                                   : muster_find_segments(watch->options.segment_dir, &found);
     look_at_jobs(watch, found, n, at_once, ever);
-    muster_found_free(found, n);
+    if (watch->options.found)
+        watch->options.found(watch->options.report_arg, found, n);
+    else
+        muster_found_free(found, n);
     publish(watch, ever, muster_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
 }
 

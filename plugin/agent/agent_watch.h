@@ -44,7 +44,10 @@ struct muster_agent_watch_options {
      * asks. */
     void (*report)(void *arg, uint32_t uid, const char *run_dir,
                    const struct muster_finding *finding, size_t findings);
-    void *report_arg;
+    /* After each look at all: the segments that it found, which are the callee's then; NULL: nobody
+     * asks. */
+    void (*found)(void *arg, struct muster_found *found, size_t n);
+    void *report_arg; /* of both */
 };
 
 /* NULL: no memory. Nothing runs yet. */

@@ -54,6 +54,7 @@ static int serve(const struct agent_given *given, struct muster_agent_options *a
         agent->more = muster_publish_metrics;
         agent->more_arg = publish;
         agent->report = muster_publish_findings;
+        agent->found = muster_publish_found;
         agent->report_arg = publish;
     }
     int rc =

@@ -101,8 +101,10 @@ static struct muster_publisher *add_publisher(struct muster_gather *gather, cons
         !muster_grow(&gather->publisher, gather->publishers, sizeof(struct muster_publisher *)))
         return NULL;
     struct muster_publisher *publisher = calloc(1, sizeof *publisher);
-    if (publisher)
+    if (publisher) {
+        publisher->fd = -1;
         publisher->path = strdup(path);
+    }
     if (!publisher || !publisher->path) {
         free(publisher);
         return NULL;
@@ -131,8 +133,10 @@ static void drop_gone(struct muster_gather *gather, uint64_t now_ns)
 size_t muster_gather_look(struct muster_gather *gather, const struct muster_found *found, size_t n,
                           uint64_t now_ns)
 {
-    for (size_t i = 0; i < gather->publishers; i++)
+    for (size_t i = 0; i < gather->publishers; i++) {
         gather->publisher[i]->seen = false;
+        muster_publisher_let_go(gather->publisher[i]);
+    }
     for (size_t i = 0; i < n; i++) {
         struct muster_publisher *publisher = publisher_at(gather, found[i].path);
         if (!publisher)
@@ -146,11 +150,17 @@ size_t muster_gather_look(struct muster_gather *gather, const struct muster_foun
     return gather->publishers;
 }
 
+static void take_at(struct muster_gather *gather, size_t turn, uint64_t now_ns)
+{
+    struct muster_publisher *publisher = gather->publisher[turn % gather->publishers];
+    if (publisher->alive)
+        muster_publisher_take(publisher, gather->parts, now_ns);
+}
+
 void muster_gather_take(struct muster_gather *gather, uint64_t now_ns)
 {
     for (size_t i = 0; i < gather->publishers; i++)
-        if (gather->publisher[i]->alive)
-            muster_publisher_take(gather->publisher[i], gather->parts, now_ns);
+        take_at(gather, i, now_ns);
 }
 
 static void describe(struct muster_gather *gather, uint64_t now_ns,
@@ -224,6 +234,8 @@ void muster_gather_publish(struct muster_gather *gather, uint64_t now_ns, uint64
         write_process(&message, &process, gather->publisher[i], &body);
         message.processes++;
     }
+    for (size_t i = asked; i < gather->publishers; i++)
+        take_at(gather, gather->first + i, now_ns);
     muster_wire_write_findings(&message, &body);
     gather->first = asked < gather->publishers ? gather->first + asked : 0;
     muster_wire_write_head(&message, out);

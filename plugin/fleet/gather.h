@@ -36,8 +36,8 @@ const char *muster_gather_name(const struct muster_gather *gather);
  * still to be reported, those that have just ended included. */
 size_t muster_gather_look(struct muster_gather *gather, const struct muster_found *found, size_t n,
                           uint64_t now_ns);
-/* Takes what is new in the rings that may go round before the next message: four times a second at
- * least. */
+/* Takes what is new in the rings that may go round before the next message: half way between two.
+ */
 void muster_gather_take(struct muster_gather *gather, uint64_t now_ns);
 
 /* Takes what is new in all rings and appends the next message, about as much as half a second

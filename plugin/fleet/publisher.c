@@ -17,9 +17,10 @@ enum {
     SLOT_BYTES = 20,
     CLASS_BYTES = 14,
     NET_BYTES = 35,
-    NETS = 2,                    /* sent at a time: not more than a quarter of what places have */
-    SAVED_S = 10,                /* of bytes that were not used */
-    WAITING = 2048,              /* operations; with more the older half is lost */
+    NETS = 2,       /* sent at a time: not more than a quarter of what places have */
+    SAVED_S = 10,   /* of bytes that were not used */
+    WAITING = 2048, /* operations; with more the older half is lost */
+    KEPT_FDS = 512, /* descriptors below are kept: who is allowed 1,024 has as many for all else */
     QUICK = MUSTER_SEG_RING / 4, /* operations between two messages: at four times that the ring
                                     goes round */
 };
@@ -29,6 +30,35 @@ enum {
 #define HELD_NS  (250 * MUSTER_NS_PER_MS)
 #define STILL_NS (1500 * MUSTER_NS_PER_MS)
 #define NETS_NS  (2 * MUSTER_NS_PER_S)
+
+/* ---- its segment ---- */
+
+/* One that has gone from here was archived: its process is over. */
+static int open_segment(const struct muster_publisher *publisher)
+{
+    char path[MUSTER_SEG_PATH + 300];
+    if (publisher->fd >= 0)
+        return publisher->fd;
+    if (publisher->seen)
+        return muster_segment_open(publisher->path);
+    muster_identity_file(&publisher->identity, ".seg", path, sizeof path);
+    return muster_segment_open(path);
+}
+
+static void close_segment(struct muster_publisher *publisher, int fd)
+{
+    if (fd >= 0 && fd < KEPT_FDS)
+        publisher->fd = fd;
+    else if (fd >= 0)
+        close(fd);
+}
+
+void muster_publisher_let_go(struct muster_publisher *publisher)
+{
+    if (publisher->fd >= 0)
+        close(publisher->fd);
+    publisher->fd = -1;
+}
 
 /* ---- operations ---- */
 
@@ -134,12 +164,12 @@ void muster_publisher_take(struct muster_publisher *publisher, struct muster_pub
 {
     if (now_ns >= publisher->quick_until_ns)
         return;
-    parts->fd = muster_segment_open(publisher->path);
+    parts->fd = open_segment(publisher);
     if (parts->fd < 0)
         return;
     if (muster_live_table_read(parts->fd, &parts->table, &publisher->entries))
         take_ring(publisher, parts, now_ns);
-    close(parts->fd);
+    close_segment(publisher, parts->fd);
 }
 
 /* Into the message, as far as there are bytes, and out of the window. */
@@ -386,16 +416,6 @@ static void fill(struct muster_publisher *publisher, uint64_t now_ns)
     add_bytes(&publisher->left, MUSTER_GATHER_BYTES_ALL, passed);
 }
 
-/* One that has gone from here was archived: its process is over. */
-static int open_segment(const struct muster_publisher *publisher)
-{
-    char path[MUSTER_SEG_PATH + 300];
-    if (publisher->seen)
-        return muster_segment_open(publisher->path);
-    muster_identity_file(&publisher->identity, ".seg", path, sizeof path);
-    return muster_segment_open(path);
-}
-
 static bool read_segment(struct muster_publisher *publisher, struct muster_publisher_parts *parts,
                          uint64_t now_ns)
 {
@@ -465,8 +485,7 @@ bool muster_publisher_publish(struct muster_publisher *publisher,
 {
     parts->fd = open_segment(publisher);
     bool known = put_all(publisher, parts, now_ns, process);
-    if (parts->fd >= 0)
-        close(parts->fd);
+    close_segment(publisher, parts->fd);
     return known;
 }
 
@@ -478,6 +497,7 @@ void muster_publisher_charge(struct muster_publisher *publisher, size_t ops, siz
 
 void muster_publisher_free(struct muster_publisher *publisher)
 {
+    muster_publisher_let_go(publisher);
     muster_window_free(&publisher->window);
     free(publisher->path);
     free(publisher);

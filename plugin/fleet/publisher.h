@@ -25,6 +25,7 @@ struct muster_published {
 
 struct muster_publisher {
     char *path;
+    int fd; /* of its segment, kept from look to look; -1: none */
     struct muster_seg_identity identity;
     bool seen, alive;
     bool fresh;       /* something was taken since it was published last */
@@ -70,6 +71,8 @@ bool muster_publisher_publish(struct muster_publisher *publisher,
 /* So many bytes were sent of operations, of all else: what operations take beyond their share is
  * taken from the other, so that both together hold. */
 void muster_publisher_charge(struct muster_publisher *publisher, size_t ops, size_t rest);
+/* It is opened anew where it is read next: it may have been archived, or replaced. */
+void muster_publisher_let_go(struct muster_publisher *publisher);
 void muster_publisher_free(struct muster_publisher *publisher);
 
 #endif

@@ -12,6 +12,8 @@ enum { APART = 64 }; /* places by which calls and ends may differ */
  * order so would what stands in a gap. */
 static void put_in_order(struct muster_op *op, size_t n)
 {
+    if (n < 2 || op[n - 2].enqueue_ns <= op[n - 1].enqueue_ns)
+        return;
     struct muster_op newest = op[n - 1];
     size_t at = n - 1, first = at > APART ? at - APART : 0;
     while (at > first && op[at - 1].enqueue_ns > newest.enqueue_ns)
@@ -22,7 +24,7 @@ static void put_in_order(struct muster_op *op, size_t n)
 
 static bool keep(struct muster_window *window, const struct muster_op *op)
 {
-    if (window->n >= window->room && !muster_grow(&window->op, window->n, sizeof *window->op))
+    if (!muster_reserve(&window->op, &window->room, window->n + 1, sizeof *window->op))
         return false;
     window->op[window->n++] = *op;
     return true;
@@ -112,7 +114,6 @@ static bool thin(struct muster_window *window)
     bool whole = true;
     for (size_t i = from + 2; i <= n; i++)
         put_in_order(&window->op[from], i - from);
-    window->room = n;
     window->n = from;
     for (size_t i = from; i < end; i++) {
         struct muster_op op = window->op[i];
@@ -122,7 +123,6 @@ static bool thin(struct muster_window *window)
     window->thinned = window->n;
     memmove(window->op + window->n, window->op + end, (n - end) * sizeof *window->op);
     window->n += n - end;
-    window->room = 0;
     return whole;
 }
 
@@ -133,12 +133,25 @@ static bool take_latest(struct muster_window *window, const struct muster_op *op
     return window->n - window->thinned <= 2 * window->latest || thin(window);
 }
 
+/* Else twice what a window may hold would stay for the one that was too many. */
+static void give_room_back(struct muster_window *window)
+{
+    size_t room = window->room / 2;
+    struct muster_op *op =
+        room > window->n ? reallocarray(window->op, room, sizeof *window->op) : NULL;
+    if (!op)
+        return;
+    window->op = op;
+    window->room = room;
+}
+
 static void halve(struct muster_window *window)
 {
     size_t gone = window->n - window->n / 2;
     window->n -= gone;
     window->thinned -= gone < window->thinned ? gone : window->thinned;
     memmove(window->op, window->op + gone, window->n * sizeof *window->op);
+    give_room_back(window);
 }
 
 /* ---- all ---- */
@@ -157,7 +170,7 @@ static bool take_one(struct muster_window *window, const struct muster_op *op, s
 
 static bool hold(struct muster_window *window, const struct muster_op *op)
 {
-    if (!muster_grow(&window->held, window->helds, sizeof *window->held))
+    if (!muster_reserve(&window->held, &window->held_room, window->helds + 1, sizeof *window->held))
         return false;
     window->held[window->helds++] = *op;
     put_in_order(window->held, window->helds);
@@ -198,7 +211,8 @@ bool muster_window_again(struct muster_window *window, size_t most, bool *halved
                                      .timed = before.timed,
                                      .until_ns = before.until_ns,
                                      .held = before.held,
-                                     .helds = before.helds};
+                                     .helds = before.helds,
+                                     .held_room = before.held_room};
     for (size_t i = 0; i < before.n; i++)
         whole = take_one(window, &before.op[i], most, halved) && whole;
     for (unsigned i = 0; i < before.gap && before.gap <= MUSTER_WINDOW_GAP; i++)

@@ -32,10 +32,9 @@ struct muster_window_stream {
 
 struct muster_window {
     struct muster_op *op;
-    size_t n;
+    size_t n, room;
     size_t latest;  /* at least so many of the newest are kept without a gap; set by the caller */
     size_t thinned; /* with `latest`: the first so many of `op` are those with gaps */
-    size_t room;    /* of `op`, while it is thinned in place; else 0 */
     uint64_t timed; /* ever taken with GPU times */
     struct muster_window_stream stream[MUSTER_WINDOW_STREAMS];
     unsigned streams;
@@ -44,7 +43,7 @@ struct muster_window {
     uint64_t until_ns; /* what was called later waits for what may have been called before it and
                           is not over yet; set by the caller; 0: nothing waits */
     struct muster_op *held; /* these */
-    size_t helds;
+    size_t helds, held_room;
 };
 
 /* Takes what was retired, in the order of its calls. With more than `most` the older half goes, and

@@ -128,6 +128,7 @@ static size_t find_segments(const char *dir, bool all, struct muster_found **fou
     size_t n = 0;
     bool whole = true;
     const struct own_name own = own_name();
+    const uint32_t me = geteuid();
     DIR *entries = opendir(dir);
     if (!entries) {
         errno = 0;
@@ -139,7 +140,7 @@ static size_t find_segments(const char *dir, bool all, struct muster_found **fou
         struct stat file;
         uint32_t uid;
         snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
-        if (!user_of(entry->d_name, &uid) || (!all && uid != geteuid()) || !is_of(path, &file, uid))
+        if (!user_of(entry->d_name, &uid) || (!all && uid != me) || !is_of(path, &file, uid))
             continue;
         if (add(found, n, path, is_own(entry->d_name, &own), uid))
             n++;

@@ -12,13 +12,12 @@
 #include "fleet/fleet_name.h"
 #include "fleet/gather.h"
 #include "fleet/nats/sender.h"
-#include "segment/reap.h"
 #include "segment/segment_reader.h"
 
 enum { JOBS = 256 };
 #define TAKE_NS    (250 * MUSTER_NS_PER_MS)
 #define PUBLISH_NS (500 * MUSTER_NS_PER_MS)
-#define LOOK_NS    MUSTER_NS_PER_S
+#define LOOK_NS    (2 * MUSTER_NS_PER_S) /* the agent looks each second, unless it is held up */
 
 /* What the agent found of one job. */
 struct reported {
@@ -43,6 +42,9 @@ struct muster_publish {
     uint64_t cpu_ns;
     struct reported *reported; /* of jobs with findings */
     size_t reporteds;
+    bool found_new;
+    struct muster_found *found; /* by the agent, last */
+    size_t founds;
 };
 
 /* ---- jobs ---- */
@@ -97,11 +99,44 @@ static void look_at_jobs(struct muster_publish *publish, const struct muster_fou
     publish->gathers = kept;
 }
 
-static void look(struct muster_publish *publish)
+void muster_publish_found(void *arg, struct muster_found *found, size_t n)
 {
-    struct muster_found *found;
-    size_t n = publish->options.all ? muster_find_all_segments(publish->options.segment_dir, &found)
-                                    : muster_find_segments(publish->options.segment_dir, &found);
+    struct muster_publish *publish = arg;
+    pthread_mutex_lock(&publish->lock);
+    struct muster_found *old = publish->found;
+    size_t olds = publish->founds;
+    publish->found = found;
+    publish->founds = n;
+    publish->found_new = true;
+    pthread_mutex_unlock(&publish->lock);
+    muster_found_free(old, olds);
+}
+
+/* What the agent found since the last look. False: nothing. */
+static bool take_found(struct muster_publish *publish, struct muster_found **found, size_t *n)
+{
+    pthread_mutex_lock(&publish->lock);
+    bool is_new = publish->found_new;
+    if (is_new) {
+        *found = publish->found;
+        *n = publish->founds;
+        publish->found = NULL;
+        publish->founds = 0;
+        publish->found_new = false;
+    }
+    pthread_mutex_unlock(&publish->lock);
+    return is_new;
+}
+
+static size_t find(const struct muster_publish *publish, struct muster_found **found)
+{
+    return publish->options.all ? muster_find_all_segments(publish->options.segment_dir, found)
+                                : muster_find_segments(publish->options.segment_dir, found);
+}
+
+/* Frees what was found. */
+static void look(struct muster_publish *publish, struct muster_found *found, size_t n)
+{
     struct muster_arena memory = {0};
     struct muster_gather **of = muster_arena_array(&memory, n + 1, sizeof(struct muster_gather *));
     struct muster_found *own = muster_arena_array(&memory, n + 1, sizeof *own);
@@ -207,27 +242,40 @@ static bool pause_until(struct muster_publish *publish, uint64_t due_ns)
     return stop;
 }
 
+static void look_if_due(struct muster_publish *publish, uint64_t now_ns)
+{
+    struct muster_found *found;
+    size_t n;
+    if (!take_found(publish, &found, &n)) {
+        if (now_ns < publish->look_ns)
+            return;
+        n = find(publish, &found);
+    }
+    look(publish, found, n);
+    publish->look_ns = now_ns + LOOK_NS;
+}
+
 static void *publish_main(void *arg)
 {
     struct muster_publish *publish = arg;
     uint64_t now;
     do {
         now = muster_now_ns();
-        if (now >= publish->look_ns) {
-            look(publish);
-            publish->look_ns = now + LOOK_NS;
-        }
-        for (size_t i = 0; i < publish->gathers; i++)
-            muster_gather_take(publish->gather[i], now);
+        look_if_due(publish, now);
         if (now >= publish->publish_ns) {
             publish_all(publish, now);
             publish->publish_ns = now + PUBLISH_NS;
+        } else {
+            for (size_t i = 0; i < publish->gathers; i++)
+                muster_gather_take(publish->gather[i], now);
         }
         muster_sender_send(publish->sender);
     } while (!pause_until(publish, now + TAKE_NS));
     /* Whoever is over by now is sent as over: an agent that ends with its job is asked nothing
      * later. */
-    look(publish);
+    struct muster_found *found;
+    size_t n = find(publish, &found);
+    look(publish, found, n);
     publish_all(publish, muster_now_ns());
     muster_sender_send(publish->sender);
     return NULL;
@@ -262,6 +310,7 @@ static void free_all(struct muster_publish *publish)
     while (publish->reporteds > 0)
         forget(publish, publish->reported);
     free(publish->reported);
+    muster_found_free(publish->found, publish->founds);
     pthread_cond_destroy(&publish->wake);
     pthread_mutex_destroy(&publish->lock);
     free(publish);

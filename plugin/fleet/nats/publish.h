@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "diagnose/finding.h"
 #include "fleet/nats/nats_access.h"
+#include "segment/reap.h"
 
 struct muster_publish_options {
     struct muster_nats_access nats;
@@ -35,6 +36,10 @@ void muster_publish_stop(struct muster_publish *publish);
  * thread; struct muster_agent_options. */
 void muster_publish_findings(void *publish, uint32_t uid, const char *run_dir,
                              const struct muster_finding *finding, size_t findings);
+
+/* The segments of this host as the agent's look found them: nobody need look for them twice. Takes
+ * them over; any thread; struct muster_agent_options. */
+void muster_publish_found(void *publish, struct muster_found *found, size_t n);
 
 /* How it goes, for the agent's page; any thread. */
 void muster_publish_metrics(void *publish, struct muster_exposition *to);
