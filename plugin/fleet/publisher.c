@@ -62,9 +62,10 @@ void muster_publisher_let_go(struct muster_publisher *publisher)
 
 /* ---- operations ---- */
 
-static const struct muster_seg_comm *comm_of(const struct muster_segment *segment, uint32_t uid)
+static const struct muster_seg_comm *comm_of(const struct muster_publisher *publisher,
+                                             const struct muster_segment *segment, uint32_t uid)
 {
-    for (unsigned i = 0; i < MUSTER_SEG_COMMS; i++)
+    for (unsigned i = 0; i < publisher->entries; i++)
         if (segment->comm[i].uid == uid)
             return &segment->comm[i];
     return NULL;
@@ -85,7 +86,7 @@ static void thin(struct muster_publisher *publisher, const struct muster_segment
         if (!muster_source_is_gpu(op[i].source))
             continue;
         if (!comm || comm->uid != op[i].comm)
-            comm = comm_of(segment, op[i].comm);
+            comm = comm_of(publisher, segment, op[i].comm);
         if (comm && muster_thinning_takes(&publisher->thinning, muster_sampling_id(comm->nranks),
                                           op[i].number, muster_seg_timing_level(comm->timing)))
             continue;
@@ -102,7 +103,7 @@ static void thin_waiting(struct muster_publisher *publisher, const struct muster
     bool halved = false;
     for (size_t i = 0; i < window->n; i++) {
         struct muster_op *op = &window->op[i];
-        const struct muster_seg_comm *comm = comm_of(segment, op->comm);
+        const struct muster_seg_comm *comm = comm_of(publisher, segment, op->comm);
         if (muster_source_is_gpu(op->source) &&
             !(comm && muster_thinning_has(muster_sampling_id(comm->nranks), op->number, level)))
             take_time(op);
@@ -268,8 +269,8 @@ static void put_comms(struct muster_publisher *publisher, struct muster_publishe
     struct muster_segment *segment = (void *)parts->table.bytes;
     unsigned first = publisher->turn;
     process->comm = parts->comm;
-    for (unsigned k = 0; k < MUSTER_SEG_COMMS; k++) {
-        unsigned i = (first + k) % MUSTER_SEG_COMMS;
+    for (unsigned k = 0; k < publisher->entries; k++) {
+        unsigned i = (first + k) % publisher->entries;
         struct muster_seg_comm *comm = &segment->comm[i];
         if (comm->uid == 0 || comm->id == 0 || comm->uid == MUSTER_SEG_OTHER_UID ||
             comm->seq & 1) /* being written: next time */
@@ -278,7 +279,7 @@ static void put_comms(struct muster_publisher *publisher, struct muster_publishe
         follow(&publisher->published[i], comm, now_ns);
         put_comm(publisher, comm, &publisher->published[i], now_ns, process);
         if (publisher->places_left > 0)
-            publisher->turn = (i + 1) % MUSTER_SEG_COMMS;
+            publisher->turn = i + 1;
     }
 }
 

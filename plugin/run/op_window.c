@@ -189,18 +189,30 @@ static bool let_out(struct muster_window *window, uint64_t until_ns, size_t most
     return whole;
 }
 
+/* Whether they were called one after another, after all that waits. */
+static bool follow(const struct muster_window *window, const struct muster_op *op, size_t n)
+{
+    uint64_t before_ns = window->helds ? window->held[window->helds - 1].enqueue_ns : 0;
+    size_t i = 0;
+    for (; i < n && before_ns <= op[i].enqueue_ns; i++)
+        before_ns = op[i].enqueue_ns;
+    return i == n;
+}
+
 bool muster_window_take(struct muster_window *window, const struct muster_op *op, size_t n,
                         size_t most, bool *halved)
 {
+    uint64_t until_ns = window->until_ns && !window->latest ? window->until_ns : UINT64_MAX;
     bool whole = true;
-    if (window->latest) {
-        for (size_t i = 0; i < n && whole; i++)
+    size_t i = 0;
+    if (window->latest || follow(window, op, n)) {
+        whole = let_out(window, until_ns, most, halved);
+        for (; i < n && whole && window->helds == 0 && op[i].enqueue_ns <= until_ns; i++)
             whole = take_one(window, &op[i], most, halved);
-        return whole;
     }
-    for (size_t i = 0; i < n && whole; i++)
+    for (; i < n && whole; i++)
         whole = hold(window, &op[i]);
-    return let_out(window, window->until_ns ? window->until_ns : UINT64_MAX, most, halved) && whole;
+    return let_out(window, until_ns, most, halved) && whole;
 }
 
 bool muster_window_again(struct muster_window *window, size_t most, bool *halved)

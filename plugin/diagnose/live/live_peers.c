@@ -73,11 +73,8 @@ static unsigned read_table(const char *path, struct muster_live_table *table, un
 
 bool muster_live_table_read(int fd, struct muster_live_table *table, unsigned *entries)
 {
-    struct muster_segment *segment = (void *)table->bytes;
+    const struct muster_segment *segment = (const void *)table->bytes;
     unsigned read = read_entries(fd, table, *entries);
-    for (unsigned i = read; i < MUSTER_SEG_COMMS;
-         i++) /* of another one that was read here before */
-        segment->comm[i].uid = 0;
     for (unsigned i = *entries; i < read; i++)
         *entries = segment->comm[i].uid ? i + 1 : *entries;
     return read > 0;

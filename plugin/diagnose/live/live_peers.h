@@ -14,8 +14,8 @@ struct muster_live_table {
 };
 
 /* Reads it from a segment of this version (muster_segment_open); identity and entries as they
- * stand, not yet checked. *entries, 0 at first, is how many of this segment were ever seen in use.
- * False: there is none. */
+ * stand, not yet checked. *entries, 0 at first, is how many of this segment were ever seen in use:
+ * what stands behind these may be another one's. False: there is none. */
 bool muster_live_table_read(int fd, struct muster_live_table *table, unsigned *entries);
 
 /* What two processes that steer alike have in common. */

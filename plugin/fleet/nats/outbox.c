@@ -52,7 +52,7 @@ void muster_outbox_trim(struct muster_outbox *outbox, uint64_t now_ns)
     drop_first(outbox, n);
 }
 
-struct muster_letter *muster_outbox_next(struct muster_outbox *outbox)
+struct muster_letter *muster_outbox_next(struct muster_outbox *outbox, uint64_t now_ns)
 {
     if (outbox->again && outbox->flying > 0)
         return NULL;
@@ -62,6 +62,7 @@ struct muster_letter *muster_outbox_next(struct muster_outbox *outbox)
         if (letter->state != MUSTER_LETTER_WAITS)
             continue;
         letter->state = MUSTER_LETTER_FLIES;
+        letter->sent_ns = now_ns;
         outbox->flying++;
         return letter;
     }
@@ -85,6 +86,15 @@ void muster_outbox_answer(struct muster_outbox *outbox, uint64_t id, bool taken)
     outbox->flying--;
     outbox->there += taken;
     outbox->again |= !taken;
+}
+
+bool muster_outbox_overdue(const struct muster_outbox *outbox, uint64_t now_ns)
+{
+    for (size_t i = 0; i < outbox->n && outbox->flying > 0; i++)
+        if (outbox->letter[i].state == MUSTER_LETTER_FLIES &&
+            now_ns - outbox->letter[i].sent_ns > MUSTER_OUTBOX_ANSWER_NS)
+            return true;
+    return false;
 }
 
 void muster_outbox_recall(struct muster_outbox *outbox)

@@ -10,12 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MUSTER_OUTBOX_KEPT_NS 60000000000ull
+#define MUSTER_OUTBOX_KEPT_NS   60000000000ull
+#define MUSTER_OUTBOX_ANSWER_NS 2000000000ull /* who has not answered by then does not */
 enum { MUSTER_OUTBOX_BYTES = 64 << 20, MUSTER_OUTBOX_FLYING = 128 };
 
 struct muster_letter {
     uint64_t id; /* ever growing */
-    uint64_t made_ns;
+    uint64_t made_ns, sent_ns;
     char *subject;
     void *data; /* owned */
     size_t bytes;
@@ -36,10 +37,12 @@ bool muster_outbox_add(struct muster_outbox *outbox, const char *subject, void *
 /* Forgets what is too old or too much. */
 void muster_outbox_trim(struct muster_outbox *outbox, uint64_t now_ns);
 /* The next one to send, which flies from now on; NULL: none for now. Good until the next call. */
-struct muster_letter *muster_outbox_next(struct muster_outbox *outbox);
+struct muster_letter *muster_outbox_next(struct muster_outbox *outbox, uint64_t now_ns);
 /* The server's word on one; an unknown id passes. */
 void muster_outbox_answer(struct muster_outbox *outbox, uint64_t id, bool taken);
-/* Nothing flies any more: the connection began anew. */
+/* Whether one has flown for too long. */
+bool muster_outbox_overdue(const struct muster_outbox *outbox, uint64_t now_ns);
+/* Nothing flies any more: the connection began anew, or nobody answers. */
 void muster_outbox_recall(struct muster_outbox *outbox);
 size_t muster_outbox_waiting(const struct muster_outbox *outbox);
 void muster_outbox_free(struct muster_outbox *outbox);

@@ -71,8 +71,7 @@ static bool send_one(struct muster_sender *sender, const struct muster_letter *l
     jsPubOptions options;
     jsPubOptions_Init(&options);
     snprintf(id, sizeof id, "%016" PRIx64 "-%" PRIu64, sender->instance, letter->id);
-    options.MsgId = id;
-    options.MaxWait = 2 * MUSTER_LINK_WAIT_MS;
+    options.MsgId = id; /* no MaxWait: the library would set a timer anew for each of them */
     natsStatus s =
         natsMsg_Create(&message, letter->subject, NULL, letter->data, (int)letter->bytes);
     s = s == NATS_OK ? js_PublishMsgAsync(muster_link_js(sender->link), &message, &options) : s;
@@ -80,19 +79,43 @@ static bool send_one(struct muster_sender *sender, const struct muster_letter *l
     return s == NATS_OK;
 }
 
-/* The lock is held but while the library is at work: only this thread adds and forgets letters. */
-void muster_sender_send(struct muster_sender *sender)
+/* What the library still waits for is sent again, or was answered meanwhile. */
+static void forget_sent(const struct muster_sender *sender)
 {
-    unsigned begun = muster_link_tend(sender->link, muster_now_ns());
-    bool up = muster_link_is_up(sender->link) && muster_link_js(sender->link);
+    natsMsgList sent = {NULL, 0};
+    if (js_PublishAsyncGetPendingList(&sent, muster_link_js(sender->link)) == NATS_OK)
+        natsMsgList_Destroy(&sent);
+}
+
+/* What flies is to be sent again where nobody will answer. True: the library, of the same
+ * connection as before, waits for it still; of one through which nothing was sent yet it cannot be
+ * asked. */
+static bool recall(struct muster_sender *sender, unsigned begun, bool up, uint64_t now_ns)
+{
     pthread_mutex_lock(&sender->lock);
-    if (begun != sender->begun || (sender->was_up && !up))
+    bool over = begun != sender->begun || (sender->was_up && !up) ||
+                muster_outbox_overdue(&sender->outbox, now_ns);
+    bool waits = begun == sender->begun && sender->outbox.flying > 0;
+    if (over)
         muster_outbox_recall(&sender->outbox);
     sender->begun = begun;
     sender->was_up = up;
-    muster_outbox_trim(&sender->outbox, muster_now_ns());
+    pthread_mutex_unlock(&sender->lock);
+    return over && waits;
+}
+
+/* The lock is held but while the library is at work: only this thread adds and forgets letters. */
+void muster_sender_send(struct muster_sender *sender)
+{
+    uint64_t now = muster_now_ns();
+    unsigned begun = muster_link_tend(sender->link, now);
+    bool up = muster_link_is_up(sender->link) && muster_link_js(sender->link);
+    if (recall(sender, begun, up, now))
+        forget_sent(sender);
+    pthread_mutex_lock(&sender->lock);
+    muster_outbox_trim(&sender->outbox, now);
     const struct muster_letter *letter;
-    while (up && (letter = muster_outbox_next(&sender->outbox))) {
+    while (up && (letter = muster_outbox_next(&sender->outbox, now))) {
         pthread_mutex_unlock(&sender->lock);
         up = send_one(sender, letter);
         pthread_mutex_lock(&sender->lock);
