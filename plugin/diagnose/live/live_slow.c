@@ -7,7 +7,7 @@
 
 enum {
     NEW_LEAST = 16,       /* operations timed since the last time, a process */
-    EVALUATE_SHARE = 250, /* one part in so many of a processor's time is for evaluating */
+    EVALUATE_SHARE = 300, /* one part in so many of a processor's time is for evaluating */
     /* Delays come in rows, of so many steps at most that evidence counts (e_process.c): who is late
      * in one of them only is not found again after it. */
     ROW_STEPS = 9,

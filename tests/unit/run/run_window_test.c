@@ -143,6 +143,29 @@ static void what_may_have_one_before_it_waits(void **state)
     muster_window_free(&window);
 }
 
+/* Some of what comes in order waits, and what was called before it goes before it. */
+static void what_comes_in_order_waits_from_there_on(void **state)
+{
+    (void)state;
+    struct muster_window window = {.until_ns = 100};
+    const struct muster_op first[] = {called(1, 0, 90, true), called(1, 1, 99, true),
+                                      called(1, 3, 101, true), called(1, 4, 102, true)};
+    const struct muster_op later[] = {called(1, 2, 100, true), called(1, 5, 103, true)};
+    bool halved = false;
+    assert_true(muster_window_take(&window, first, 4, 4096, &halved));
+    assert_int_equal(window.n, 2);
+    window.until_ns = 102;
+    assert_true(muster_window_take(&window, later, 2, 4096, &halved));
+    assert_int_equal(window.n, 5);
+    for (size_t i = 0; i < window.n; i++)
+        assert_int_equal(window.op[i].number, i);
+    window.until_ns = UINT64_MAX;
+    assert_true(muster_window_take(&window, NULL, 0, 4096, &halved));
+    assert_int_equal(window.n, 6);
+    assert_int_equal(window.op[5].number, 5);
+    muster_window_free(&window);
+}
+
 /* Every second timed one is to be one no longer; nothing else is lost, what waits included. */
 static void its_times_may_be_taken_afterwards(void **state)
 {
@@ -217,6 +240,7 @@ int main(void)
         cmocka_unit_test(sends_to_each_peer_are_a_stream),
         cmocka_unit_test(what_is_over_first_does_not_matter),
         cmocka_unit_test(a_short_gap_is_kept_whole),
+        cmocka_unit_test(what_comes_in_order_waits_from_there_on),
         cmocka_unit_test(what_may_have_one_before_it_waits),
         cmocka_unit_test(its_times_may_be_taken_afterwards),
         cmocka_unit_test(the_latest_are_kept_without_a_gap_if_asked_for),
