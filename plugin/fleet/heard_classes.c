@@ -1,6 +1,7 @@
 #include "fleet/heard_classes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { PLACES_FIRST = 4 };
 
@@ -11,8 +12,7 @@ static bool spread(struct muster_heard_classes *heard)
     struct muster_wire_class *at = malloc(places * sizeof *at);
     if (!at)
         return false;
-    for (uint32_t i = 0; i < places; i++)
-        at[i].id = UINT32_MAX;
+    memset(at, 0xff, places * sizeof *at); /* ids of UINT32_MAX */
     for (uint32_t i = 0; i < heard->places; i++)
         if (heard->at[i].id != UINT32_MAX)
             at[heard->at[i].id % places] = heard->at[i];
