@@ -26,6 +26,8 @@ struct xid {
 };
 
 #define RESET "reset the GPU or reboot; where it comes back, replace it"
+#define FIRMWARE                                                                                   \
+    "reset the GPU or reboot, then the driver's newest release; where it comes back, replace it"
 #define LINKS "reset the GPUs and switches; where it comes back: the bridge, the baseboard, the GPU"
 
 static const struct xid xids[] = {
@@ -57,6 +59,38 @@ static const struct xid xids[] = {
     {140, "memory of a GPU lost bits that were not noticed at once", RESET, 6},
     {145, "an NVLink failed", LINKS, 7},
     {149, "an NVLink failed", LINKS, 7},
+    {8, "a GPU stopped working on what it was given", RESET, 5},
+    {32, "a GPU was given commands that it cannot read", RESET, 4},
+    {38, "the driver's own firmware failed", FIRMWARE, 5},
+    {46, "a GPU stopped working on what it was given", RESET, 5},
+    {54, "a GPU has too little power: a cable is not connected", "the board's auxiliary power", 8},
+    {61, "the GPU's own controller stopped", FIRMWARE, 5},
+    {69, "a program gave a GPU a command that it has not", "the program's own fault, or its CUDA's",
+     1},
+    {109, "a GPU did not change from one program to another in time", FIRMWARE, 6},
+    {110, "a GPU failed a check of its own security", RESET, 6},
+    {136, "an NVLink could not be trained", LINKS, 7},
+    {143, "a GPU could not be started", FIRMWARE, 8},
+    {144, "an NVLink failed", LINKS, 7},
+    {146, "an NVLink failed", LINKS, 7},
+    {147, "an NVLink failed", LINKS, 7},
+    {148, "an NVLink failed", LINKS, 7},
+    {150, "an NVLink failed", LINKS, 7},
+    {154, "the driver says what a GPU needs before it is used again",
+     "do what the line names (a reset, a reboot, drained first): the Xid before it is the cause",
+     3},
+    {155, "an NVLink was switched off after errors", LINKS, 7},
+    {156, "a part of a GPU is to be taken out of use", "reset the GPU when the job is over", 4},
+    {157, "a part of a GPU could not be taken out of use", "replace the GPU", 6},
+    {158, "a GPU did not answer for too long", RESET, 8},
+    {160, "a channel of a GPU's memory is to be taken out of use",
+     "reset the GPU when the job is over", 4},
+    {161, "a channel of a GPU's memory could not be taken out of use", "replace the GPU", 6},
+    {167, "a GPU's PCIe link did not answer",
+     "power, cooling and seating of that GPU; reboot, else replace it", 9},
+    {171, "memory of a GPU lost bits that cannot be corrected", RESET, 6},
+    {172, "a cache of a GPU lost bits that cannot be corrected", RESET, 6},
+    {173, "the link between GPU and CPU failed", LINKS, 8},
 };
 
 static const struct xid *find_xid(const char *text)

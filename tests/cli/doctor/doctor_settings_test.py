@@ -149,6 +149,10 @@ class Settings(Case):
         self.assertEqual(check["found"], "a GPU fell off the bus (Xid 79), of 2 Xid events since boot")
         self.put("proc/kmsg", f"{head}31, pid=1, MMU fault\n")
         self.assertIn("the program's own fault", self.expect("host.kernel_log", "warning")["advice"])
+        for number, found in ((109, "a GPU did not change from one program to another in time"), (143, "a GPU could not be started"),
+                              (155, "an NVLink was switched off after errors"), (171, "memory of a GPU lost bits")):
+            self.put("proc/kmsg", f"{head}{number}, pid=1\n")
+            self.assertIn(found, self.expect("host.kernel_log", "warning")["found"])
         self.put("proc/kmsg", f"{head}999, pid=1\n")
         self.assertEqual(self.expect("host.kernel_log", "warning")["found"], "1 Xid events since boot")
 
