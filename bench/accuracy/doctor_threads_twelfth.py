@@ -78,7 +78,7 @@ def nccl_of_another_torch(host):  # NVIDIA/TensorRT-LLM#1131: PyTorch 2.2 with i
     host.put(".dockerenv")
     nccl(host, "2.18.6", "+cuda12.1")
     host.put("usr/lib/x86_64-linux-gnu/libnccl.so.2.19.3", "\0NCCL version 2.19.3+cuda12.3\0")
-    host.log = ("Failed, NCCL error /home/user/TensorRT-LLM/cpp/tensorrt_llm/plugins/ncclPlugin/allreducePlugin.cpp:183 "
+    host.log = ("Failed, NCCL error /src/TensorRT-LLM/cpp/tensorrt_llm/plugins/ncclPlugin/allreducePlugin.cpp:183 "
                 "'unknown result code'\n")
 
 

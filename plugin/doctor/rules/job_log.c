@@ -16,7 +16,10 @@ static bool has_words(const char *line, const char *words)
     if (at != words && strncmp(line, at, strcspn(at, "*")) != 0)
         return false;
     while (*at) {
-        size_t n = strcspn(at, "*");
+        size_t n = strcspn(at, "*$");
+        if (at[n] == '$' && !at[n + 1])
+            return left >= n && strncmp(line + left - n, at, n) == 0;
+        n += strcspn(at + n, "*");
         const char *found = memmem(line, left, at, n);
         if (!found)
             return false;
@@ -29,23 +32,46 @@ static bool has_words(const char *line, const char *words)
 
 const struct muster_job_log_line *muster_job_log_line(size_t i)
 {
-    const struct muster_job_log_lines *of = &muster_job_log_of_nccl;
-    if (i >= of->n) {
-        i -= of->n;
-        of = &muster_job_log_of_programs;
-    }
-    return i < of->n ? &of->at[i] : NULL;
+    static const struct muster_job_log_lines *const all[] = {
+        &muster_job_log_of_nccl, &muster_job_log_of_systems, &muster_job_log_of_programs};
+    for (size_t of = 0; of < sizeof all / sizeof *all; i -= all[of++]->n)
+        if (i < all[of]->n)
+            return &all[of]->at[i];
+    return NULL;
+}
+
+static size_t kinds(void)
+{
+    return muster_job_log_kinds_of_nccl.n + muster_job_log_kinds_of_programs.n;
+}
+
+static const struct muster_job_log_kind *kind_at(size_t i)
+{
+    size_t first = muster_job_log_kinds_of_nccl.n;
+    return i < first ? &muster_job_log_kinds_of_nccl.at[i]
+                     : &muster_job_log_kinds_of_programs.at[i - first];
+}
+
+const struct muster_job_log_kind *muster_job_log_kind(size_t i)
+{
+    return i < kinds() ? kind_at(i) : NULL;
+}
+
+/* Where a kind stands; behind all of them: none of that id. */
+static size_t index_of(const char *id)
+{
+    static const char prefix[] = "log.";
+    size_t i = 0;
+    if (strncmp(id, prefix, sizeof prefix - 1) != 0)
+        return MUSTER_JOB_LOG_KINDS;
+    while (i < kinds() && strcmp(kind_at(i)->id, id) != 0)
+        i++;
+    return i < kinds() ? i : MUSTER_JOB_LOG_KINDS;
 }
 
 const struct muster_job_log_kind *muster_job_log_find(const char *id)
 {
-    static const char prefix[] = "log.";
-    if (strncmp(id, prefix, sizeof prefix - 1) != 0)
-        return NULL;
-    for (size_t i = 0; i < muster_job_log_kinds_n; i++)
-        if (strcmp(muster_job_log_kinds[i].id, id) == 0)
-            return &muster_job_log_kinds[i];
-    return NULL;
+    return muster_job_log_kind(index_of(id));
 }
 
 int muster_job_log_weight(const struct muster_job_log_kind *kind, const char *check)
@@ -143,10 +169,22 @@ static bool is_of_a_way(const struct muster_job_log_line *known)
     return strncmp(known->id, "log.way_", strlen("log.way_")) == 0;
 }
 
+/* An error of the program's own, of any kind: the last of all words. What else is known of the same
+ * line goes before it. */
+static bool is_any_error(const char *id)
+{
+    return strcmp(id, "log.program") == 0;
+}
+
 /* What a program may catch, and go on with less: a log that goes on behind it shows that it did. */
 static bool may_be_caught(size_t kind)
 {
-    return strcmp(muster_job_log_kinds[kind].id, "log.rank_memory") == 0;
+    static const char *const ids[] = {"log.rank_memory", "log.program",  "log.data",
+                                      "log.package",     "log.download", "log.permission"};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (strcmp(kind_at(kind)->id, ids[i]) == 0)
+            return true;
+    return false;
 }
 
 /* Or of how a program ends, which shows nothing of going on. */
@@ -165,10 +203,10 @@ static void take_fate(struct muster_job_log *log, const char *line, const bool *
 {
     enum { TO_THE_END = 50 }; /* lines: other ranks go on until they need the one that failed */
     bool failed = is_of_a_failure(line);
-    for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
+    for (size_t i = 0; i < kinds(); i++) {
         if (log->of[i].lines == 0 || !may_be_caught(i))
             continue;
-        for (size_t other = 0; other < muster_job_log_kinds_n && !taken[i]; other++)
+        for (size_t other = 0; other < kinds() && !taken[i]; other++)
             log->of[i].fatal |= taken[other] && log->of[i].behind < TO_THE_END;
         log->of[i].behind += !failed;
         if (taken[i])
@@ -190,15 +228,15 @@ static void take_line(struct muster_job_log *log, const char *line)
     if (log->kernels < MUSTER_JOB_LOG_KERNEL && !channel && is_of_the_kernel(line))
         muster_text_copy(log->kernel[log->kernels++], MUSTER_JOB_LOG_TEXT, line);
     const struct muster_job_log_line *known;
+    bool any = false;
     for (size_t i = 0; (known = muster_job_log_line(i)); i++) {
         if ((channel && !is_of_a_way(known)) || !has_words(line, known->words) ||
-            (is_of_a_way(known) && goes_by_gpudirect(line)))
+            (is_of_a_way(known) && goes_by_gpudirect(line)) || (any && is_any_error(known->id)))
             continue;
-        const struct muster_job_log_kind *kind = muster_job_log_find(known->id);
-        size_t at = kind ? (size_t)(kind - muster_job_log_kinds) : sizeof taken / sizeof *taken;
+        size_t at = index_of(known->id);
         if (at >= sizeof taken / sizeof *taken || taken[at])
             continue;
-        taken[at] = true;
+        taken[at] = any = true;
         if (log->of[at].lines++ == 0) {
             log->of[at].first = log->lines;
             muster_text_copy(log->of[at].text, sizeof log->of[at].text, line);
@@ -232,18 +270,33 @@ static bool is_slowness(const struct muster_job_log_kind *kind)
 /* Healthy logs have such lines, too: no more than a hint. */
 static bool is_hint(const struct muster_job_log *log, size_t kind)
 {
-    return is_slowness(&muster_job_log_kinds[kind]) || muster_job_log_kinds[kind].weight == 1 ||
+    return is_slowness(kind_at(kind)) || kind_at(kind)->weight == 1 ||
            (log->of[kind].behind > 0 && !log->of[kind].fatal);
+}
+
+/* A rank that ends by an error that names its cause takes the others with it: what was refused or
+ * not reached behind it, and errors of cleaning up, follow from it. */
+static bool is_consequence(const struct muster_job_log *log, size_t kind)
+{
+    enum { NAMES_ITS_CAUSE = 7, WAS_REFUSED = 4 };
+    const struct muster_job_log_kind *of = kind_at(kind);
+    for (size_t i = 0; i < kinds() && of->weight <= WAS_REFUSED; i++)
+        if (log->of[i].lines && log->of[i].first < log->of[kind].first && !is_hint(log, i) &&
+            (kind_at(i)->weight >= NAMES_ITS_CAUSE ||
+             (is_any_error(of->id) && kind_at(i)->weight > of->weight)))
+            return true;
+    return false;
 }
 
 static bool is_useful(const struct muster_job_log *log, size_t kind)
 {
-    return log->of[kind].lines && muster_job_log_kinds[kind].weight > 0 && !is_hint(log, kind);
+    return log->of[kind].lines && kind_at(kind)->weight > 0 && !is_hint(log, kind) &&
+           !is_consequence(log, kind);
 }
 
 static void add_check(const struct muster_job_log *log, size_t kind, struct muster_checks *checks)
 {
-    const struct muster_job_log_kind *of = &muster_job_log_kinds[kind];
+    const struct muster_job_log_kind *of = kind_at(kind);
     struct muster_check *check = muster_check_begin(checks, of->id, of->class_id);
     check->line = of;
     if (!is_hint(log, kind))
@@ -276,16 +329,16 @@ void muster_job_log_checks(const struct muster_job_log *log, const char *name,
     struct muster_check *check = muster_check_begin(checks, "log.job", "");
     int known = 0, useful = 0, slow = 0, hints = 0;
     muster_check_expected(check, "lines that say why the job failed");
-    for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
+    for (size_t i = 0; i < kinds(); i++) {
         if (log->of[i].lines == 0)
             continue;
         known++;
         useful += is_useful(log, i);
         hints += is_hint(log, i);
-        slow += is_slowness(&muster_job_log_kinds[i]);
-        if (muster_job_log_kinds[i].weight == 0)
-            muster_check_evidence(check, "line %lu: %s: %s", log->of[i].first,
-                                  muster_job_log_kinds[i].found, log->of[i].text);
+        slow += is_slowness(kind_at(i));
+        if (kind_at(i)->weight == 0 || is_consequence(log, i))
+            muster_check_evidence(check, "line %lu: %s: %s", log->of[i].first, kind_at(i)->found,
+                                  log->of[i].text);
     }
     muster_check_found(check,
                        useful ? "%.200s says something about the cause"
@@ -306,14 +359,14 @@ void muster_job_log_checks(const struct muster_job_log *log, const char *name,
                            : known ? "say that the job failed or is slow, not why"
                                    : "have no line that is known");
     add_facts(log, check);
-    for (size_t i = 0; i < muster_job_log_kinds_n; i++)
-        if (log->of[i].lines && muster_job_log_kinds[i].weight > 0)
+    for (size_t i = 0; i < kinds(); i++)
+        if (log->of[i].lines && kind_at(i)->weight > 0 && !is_consequence(log, i))
             add_check(log, i, checks);
 }
 
 static bool is_any_useful(const struct muster_job_log *log)
 {
-    for (size_t i = 0; i < muster_job_log_kinds_n; i++)
+    for (size_t i = 0; i < kinds(); i++)
         if (is_useful(log, i))
             return true;
     return false;
@@ -324,10 +377,11 @@ void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size
 {
     bool useful = is_any_useful(log);
     struct muster_text text = muster_text_begin(words, size);
-    for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
-        const struct muster_job_log_kind *kind = &muster_job_log_kinds[i];
+    for (size_t i = 0; i < kinds(); i++) {
+        const struct muster_job_log_kind *kind = kind_at(i);
         if (log->of[i].lines == 0 || is_hint(log, i) || (useful && kind->weight == 0) ||
-            strstr(words, kind->shows) || text.used + strlen(kind->shows) + 2 > size)
+            is_consequence(log, i) || strstr(words, kind->shows) ||
+            text.used + strlen(kind->shows) + 2 > size)
             continue;
         muster_text_add(&text, "%s%s", text.used ? "," : "", kind->shows);
     }
@@ -336,7 +390,7 @@ void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size
 void muster_job_log_kinds_seen(const struct muster_job_log *log, char *words, size_t size)
 {
     struct muster_text text = muster_text_begin(words, size);
-    for (size_t i = 0; i < muster_job_log_kinds_n; i++)
+    for (size_t i = 0; i < kinds(); i++)
         if (log->of[i].lines)
-            muster_text_add(&text, "%s%s", text.used ? " " : "", muster_job_log_kinds[i].id);
+            muster_text_add(&text, "%s%s", text.used ? " " : "", kind_at(i)->id);
 }

@@ -14,7 +14,7 @@ enum {
     MUSTER_JOB_LOG_LINE = 4096,
     MUSTER_JOB_LOG_KERNEL = 32,
     MUSTER_JOB_LOG_TEXT = 200,
-    MUSTER_JOB_LOG_KINDS = 160, /* room; job_log_kinds.c asserts that all fit */
+    MUSTER_JOB_LOG_KINDS = 224, /* room; doctor_job_log_test asks whether all fit */
     MUSTER_JOB_LOG_SET = 64
 };
 
@@ -38,10 +38,17 @@ struct muster_job_log_kind {
     const char *found, *advice;
     const char *causes; /* checks that such a line fits, the likeliest first; "" */
 };
-extern const struct muster_job_log_kind muster_job_log_kinds[];
-extern const size_t muster_job_log_kinds_n;
+struct muster_job_log_kinds {
+    const struct muster_job_log_kind *at;
+    size_t n;
+};
+extern const struct muster_job_log_kinds muster_job_log_kinds_of_nccl,
+    muster_job_log_kinds_of_programs;
+/* The i-th of all of them; NULL behind the last. */
+const struct muster_job_log_kind *muster_job_log_kind(size_t i);
 
-/* Words of a line: parts in this order, separated by '*'; '^' first: at the line's begin. */
+/* Words of a line: parts in this order, separated by '*'; '^' first: at the line's begin; '$' last:
+ * at its end. */
 struct muster_job_log_line {
     const char *words, *id;
     const char *from; /* the source that prints it: a file of NCCL's, or the program */
@@ -50,7 +57,8 @@ struct muster_job_log_lines {
     const struct muster_job_log_line *at;
     size_t n;
 };
-extern const struct muster_job_log_lines muster_job_log_of_nccl, muster_job_log_of_programs;
+extern const struct muster_job_log_lines muster_job_log_of_nccl, muster_job_log_of_systems,
+    muster_job_log_of_programs;
 /* The i-th of all of them; NULL behind the last. */
 const struct muster_job_log_line *muster_job_log_line(size_t i);
 
@@ -60,7 +68,7 @@ struct muster_job_log {
         unsigned long behind; /* of one that a program may catch: lines of a job that goes on */
         bool fatal;           /* and soon behind it one that is known */
         char text[MUSTER_JOB_LOG_TEXT]; /* the first, cut, fit for a terminal */
-    } of[MUSTER_JOB_LOG_KINDS];         /* as in muster_job_log_kinds */
+    } of[MUSTER_JOB_LOG_KINDS];         /* as muster_job_log_kind counts them */
     unsigned long lines;
     int version, cuda; /* of the NCCL that printed it: 22809, 13000; 0: not there */
     int plugin;        /* of aws-ofi-nccl (known_plugin.h), 11702; 0: not there */

@@ -22,9 +22,11 @@ static struct muster_job_log *read_text(const char *text)
 
 static unsigned long lines_of(const struct muster_job_log *log, const char *id)
 {
-    const struct muster_job_log_kind *kind = muster_job_log_find(id);
-    assert_non_null(kind);
-    return log->of[kind - muster_job_log_kinds].lines;
+    for (size_t i = 0; muster_job_log_kind(i); i++)
+        if (strcmp(muster_job_log_kind(i)->id, id) == 0)
+            return log->of[i].lines;
+    fail_msg("there is no kind %s", id);
+    return 0;
 }
 
 static bool is_documented(const char *id)
@@ -60,9 +62,9 @@ static bool has_a_line(const char *id)
 static void the_table_is_whole(void **state)
 {
     (void)state;
-    assert_in_range(muster_job_log_kinds_n, 50, MUSTER_JOB_LOG_KINDS);
-    for (size_t i = 0; i < muster_job_log_kinds_n; i++) {
-        const struct muster_job_log_kind *kind = &muster_job_log_kinds[i];
+    const struct muster_job_log_kind *kind;
+    size_t kinds = 0;
+    for (; (kind = muster_job_log_kind(kinds)); kinds++) {
         char causes[512], *rest;
         if (!has_a_line(kind->id))
             fail_msg("%s: no line is known by it", kind->id);
@@ -77,6 +79,7 @@ static void the_table_is_whole(void **state)
             if (!is_a_check(at))
                 fail_msg("%s fits %s, which is no check", kind->id, at);
     }
+    assert_in_range(kinds, 50, MUSTER_JOB_LOG_KINDS);
     const struct muster_job_log_line *line;
     for (size_t i = 0; (line = muster_job_log_line(i)); i++)
         assert_non_null(muster_job_log_find(line->id));
@@ -92,7 +95,9 @@ static void every_line_is_known_by_its_words(void **state)
         char text[400] = "";
         snprintf(text, sizeof text, "%s", begin ? "" : "node:1:2 [0] ");
         for (const char *at = line->words + begin; *at; at++)
-            strncat(text, *at == '*' ? " x " : (char[]){*at, '\0'}, sizeof text - strlen(text) - 1);
+            if (*at != '$')
+                strncat(text, *at == '*' ? " x " : (char[]){*at, '\0'},
+                        sizeof text - strlen(text) - 1);
         struct muster_job_log *log = read_text(text);
         if (lines_of(log, line->id) != 1)
             fail_msg("\"%s\" is not known as %s", text, line->id);
