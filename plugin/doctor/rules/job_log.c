@@ -214,8 +214,27 @@ static void take_fate(struct muster_job_log *log, const char *line, const bool *
     }
 }
 
+/* Frameworks quote NCCL's last warning without its head: PyTorch on the line behind "Last error:",
+ * as far from the line's begin, JAX between quotes. `text` gets the line with that head. */
+static const char *with_head(struct muster_job_log *log, const char *line, char *text, size_t size)
+{
+    static const char torch[] = "Last error:", jax[] = "(may be unrelated) '";
+    const char *last = strstr(line, torch), *inside = strstr(line, jax);
+    size_t at = log->quoted;
+    log->quoted = last ? (size_t)(last - line) + 1 : 0;
+    if (inside)
+        snprintf(text, size, "NCCL WARN %s", inside + sizeof jax - 1);
+    else if (at > 0 && strlen(line) >= at)
+        snprintf(text, size, "NCCL WARN %s", line + at - 1);
+    else
+        return line;
+    return text;
+}
+
 static void take_line(struct muster_job_log *log, const char *line)
 {
+    char text[MUSTER_JOB_LOG_LINE + sizeof "NCCL WARN "];
+    const char *said = with_head(log, line, text, sizeof text);
     bool channel = strstr(line, "NCCL INFO Channel") != NULL;
     bool taken[sizeof log->of / sizeof *log->of] = {false};
     log->lines++;
@@ -230,7 +249,7 @@ static void take_line(struct muster_job_log *log, const char *line)
     const struct muster_job_log_line *known;
     bool any = false;
     for (size_t i = 0; (known = muster_job_log_line(i)); i++) {
-        if ((channel && !is_of_a_way(known)) || !has_words(line, known->words) ||
+        if ((channel && !is_of_a_way(known)) || !has_words(said, known->words) ||
             (is_of_a_way(known) && goes_by_gpudirect(line)) || (any && is_any_error(known->id)))
             continue;
         size_t at = index_of(known->id);

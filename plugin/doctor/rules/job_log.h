@@ -81,6 +81,7 @@ struct muster_job_log {
     unsigned long way[MUSTER_WAYS]; /* lines of channels */
     bool nvls_none;                 /* NCCL logged that it goes without NVLink SHARP */
     bool cut;                       /* there was more than was read */
+    size_t quoted; /* where the next line quotes NCCL's last warning, from 1; 0: it does not */
 };
 
 /* Takes a text, any bytes, lines behind those that were taken before: whole ones, but for the last.

@@ -157,6 +157,23 @@ static void an_error_that_was_caught_is_a_hint(void **state)
     assert_string_equal(words, "init_error");
 }
 
+static void the_last_warning_that_a_framework_quotes_is_known(void **state)
+{
+    struct muster_job_log *log = *state;
+    read_text(log, "[rank1]: ncclSystemError: System call failed.\n[rank1]: Last error:\n"
+                   "[rank1]: socketStartConnect: Connect to 10.0.0.1<5> failed : Network is "
+                   "unreachable\n");
+    assert_true(is_seen(log, "log.unreachable"));
+    read_text(log, "Last error:\nFailed to malloc 4096 bytes\nFailed to malloc 4096 bytes\n");
+    assert_true(is_seen(log, "log.host_memory"));
+    read_text(log, "INTERNAL: NCCL operation ncclCommInitRank failed: unhandled cuda error. Last "
+                   "NCCL warning(error) log entry (may be unrelated) 'Cuda failure 'out of "
+                   "memory''.\n");
+    assert_true(is_seen(log, "log.gpu_memory"));
+    read_text(log, "Failed to malloc 4096 bytes\n");
+    assert_false(is_seen(log, "log.host_memory"));
+}
+
 static const char *leads(struct muster_job_log *log, struct muster_checks *checks, const char *text)
 {
     struct muster_causes causes;
@@ -216,6 +233,7 @@ int main(void)
         cmocka_unit_test(lines_of_healthy_jobs_are_not_known),
         cmocka_unit_test(any_error_is_less_than_what_tells_more),
         cmocka_unit_test(an_error_that_was_caught_is_a_hint),
+        cmocka_unit_test(the_last_warning_that_a_framework_quotes_is_known),
         cmocka_unit_test(what_follows_from_the_first_error_gives_way_to_it),
     };
     return cmocka_run_group_tests(tests, make_log, free_log);
