@@ -163,6 +163,21 @@ static void take_way(struct muster_job_log *log, const char *line)
         log->way[goes_by_gpudirect(via) ? MUSTER_WAY_RDMA : MUSTER_WAY_RDMA_HOST]++;
 }
 
+/* torchrun's table: "Root Cause (first observed failure):", below it "host : node2" and
+ * "rank : 12 (local_rank: 4)". */
+static void take_first_to_end(struct muster_job_log *log, const char *line)
+{
+    const char *host = strstr(line, "host      : "), *rank = strstr(line, "rank      : ");
+    char *to = host ? log->ended.host : log->ended.rank;
+    log->ended.begun |= strstr(line, "Root Cause (first observed failure)") != NULL;
+    if (!log->ended.begun || (!host && !rank) || to[0])
+        return;
+    char raw[sizeof log->ended.rank];
+    snprintf(raw, sizeof raw, "%s", (host ? host : rank) + strlen("rank      : "));
+    raw[strcspn(raw, "\r")] = '\0';
+    muster_text_copy(to, sizeof raw, raw);
+}
+
 /* Most lines of most logs: looked at for the way alone. */
 static bool is_of_a_way(const struct muster_job_log_line *known)
 {
@@ -242,6 +257,7 @@ static void take_line(struct muster_job_log *log, const char *line)
     if (!channel) {
         take_version(log, line);
         take_setting(log, line);
+        take_first_to_end(log, line);
         log->nvls_none |= strstr(line, "NVLS multicast support is not available") != NULL;
     }
     if (log->kernels < MUSTER_JOB_LOG_KERNEL && !channel && is_of_the_kernel(line))
@@ -335,6 +351,12 @@ static void add_facts(const struct muster_job_log *log, struct muster_check *che
             muster_check_evidence(check, "%lu lines of channels say via %s", log->way[i], ways[i]);
     for (int i = 0; i < log->sets; i++)
         muster_check_evidence(check, "the job had %s=%s", log->set[i].name, log->set[i].value);
+    if (log->ended.rank[0]) {
+        muster_check_evidence(check, "torchrun saw rank %s on %s end first", log->ended.rank,
+                              log->ended.host[0] ? log->ended.host
+                                                 : "a host that it does not name");
+        muster_check_advice(check, "look at the first error that rank %s printed", log->ended.rank);
+    }
     if (!log->cut)
         return;
     muster_check_evidence(check, "only its first 64 MiB were read: what comes behind is not known");

@@ -81,6 +81,10 @@ struct muster_job_log {
     unsigned long way[MUSTER_WAYS]; /* lines of channels */
     bool nvls_none;                 /* NCCL logged that it goes without NVLink SHARP */
     bool cut;                       /* there was more than was read */
+    struct {
+        bool begun;
+        char host[64], rank[64];
+    } ended;       /* the rank that torchrun saw end first; rank "": it names none */
     size_t quoted; /* where the next line quotes NCCL's last warning, from 1; 0: it does not */
 };
 

@@ -174,6 +174,21 @@ static void the_last_warning_that_a_framework_quotes_is_known(void **state)
     assert_false(is_seen(log, "log.host_memory"));
 }
 
+static void the_rank_that_torchrun_saw_end_first_is_told(void **state)
+{
+    struct muster_job_log *log = *state;
+    struct muster_checks checks = {0};
+    read_text(log,
+              "[1]:\n  host      : node1\n  rank      : 3 (local_rank: 3)\n"
+              "Root Cause (first observed failure):\n[0]:\n  time      : 2024-03-05_07:01:51\n"
+              "  host      : node2\n  rank      : 12 (local_rank: 4)\n  exitcode  : 1 (pid: 9)\n");
+    muster_job_log_checks(log, "job.log", &checks);
+    assert_string_equal(log->ended.host, "node2");
+    assert_non_null(strstr(muster_checks_find(&checks, "log.job")->advice,
+                           "first error that rank 12 (local_rank: 4) printed"));
+    muster_checks_free(&checks);
+}
+
 static const char *leads(struct muster_job_log *log, struct muster_checks *checks, const char *text)
 {
     struct muster_causes causes;
@@ -234,6 +249,7 @@ int main(void)
         cmocka_unit_test(any_error_is_less_than_what_tells_more),
         cmocka_unit_test(an_error_that_was_caught_is_a_hint),
         cmocka_unit_test(the_last_warning_that_a_framework_quotes_is_known),
+        cmocka_unit_test(the_rank_that_torchrun_saw_end_first_is_told),
         cmocka_unit_test(what_follows_from_the_first_error_gives_way_to_it),
     };
     return cmocka_run_group_tests(tests, make_log, free_log);
