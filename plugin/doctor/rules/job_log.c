@@ -5,30 +5,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "doctor/rules/job_log_words.h"
 #include "doctor/rules/known_plugin.h"
 
 enum { BEST = 9, LEAST_OF_A_LIST = 3 };
-
-static bool has_words(const char *line, const char *words)
-{
-    size_t left = strlen(line);
-    const char *at = words + (words[0] == '^');
-    if (at != words && strncmp(line, at, strcspn(at, "*")) != 0)
-        return false;
-    while (*at) {
-        size_t n = strcspn(at, "*$");
-        if (at[n] == '$' && !at[n + 1])
-            return left >= n && strncmp(line + left - n, at, n) == 0;
-        n += strcspn(at + n, "*");
-        const char *found = memmem(line, left, at, n);
-        if (!found)
-            return false;
-        left -= (size_t)(found - line) + n;
-        line = found + n;
-        at += n + (at[n] == '*');
-    }
-    return true;
-}
 
 const struct muster_job_log_line *muster_job_log_line(size_t i)
 {
@@ -191,6 +171,12 @@ static bool is_any_error(const char *id)
     return strcmp(id, "log.program") == 0;
 }
 
+/* How a launcher counts its dead: not even a symptom, as every failure ends so. */
+static bool is_an_end(size_t kind)
+{
+    return strcmp(kind_at(kind)->id, "log.rank_failed") == 0;
+}
+
 /* What a program may catch, and go on with less: a log that goes on behind it shows that it did. */
 static bool may_be_caught(size_t kind)
 {
@@ -249,7 +235,8 @@ static const char *with_head(struct muster_job_log *log, const char *line, char 
 static void take_line(struct muster_job_log *log, const char *line)
 {
     char text[MUSTER_JOB_LOG_LINE + sizeof "NCCL WARN "];
-    const char *said = with_head(log, line, text, sizeof text);
+    struct muster_log_text words;
+    muster_log_text_begin(&words, with_head(log, line, text, sizeof text));
     bool channel = strstr(line, "NCCL INFO Channel") != NULL;
     bool taken[sizeof log->of / sizeof *log->of] = {false};
     log->lines++;
@@ -265,7 +252,7 @@ static void take_line(struct muster_job_log *log, const char *line)
     const struct muster_job_log_line *known;
     bool any = false;
     for (size_t i = 0; (known = muster_job_log_line(i)); i++) {
-        if ((channel && !is_of_a_way(known)) || !has_words(said, known->words) ||
+        if ((channel && !is_of_a_way(known)) || !muster_log_text_has(&words, known->words) ||
             (is_of_a_way(known) && goes_by_gpudirect(line)) || (any && is_any_error(known->id)))
             continue;
         size_t at = index_of(known->id);
@@ -351,12 +338,10 @@ static void add_facts(const struct muster_job_log *log, struct muster_check *che
             muster_check_evidence(check, "%lu lines of channels say via %s", log->way[i], ways[i]);
     for (int i = 0; i < log->sets; i++)
         muster_check_evidence(check, "the job had %s=%s", log->set[i].name, log->set[i].value);
-    if (log->ended.rank[0]) {
+    if (log->ended.rank[0])
         muster_check_evidence(check, "torchrun saw rank %s on %s end first", log->ended.rank,
                               log->ended.host[0] ? log->ended.host
                                                  : "a host that it does not name");
-        muster_check_advice(check, "look at the first error that rank %s printed", log->ended.rank);
-    }
     if (!log->cut)
         return;
     muster_check_evidence(check, "only its first 64 MiB were read: what comes behind is not known");
@@ -394,6 +379,11 @@ void muster_job_log_checks(const struct muster_job_log *log, const char *name,
                                : "no line of %.200s is known: is it of a run with "
                                  "NCCL_DEBUG=INFO, and of the rank that failed first?",
                        name);
+    if (known > slow && known > hints && !useful && log->ended.rank[0])
+        muster_check_found(check,
+                           "%.150s says that the job failed, not why: the first error of rank %s "
+                           "may, which torchrun saw end first",
+                           name, log->ended.rank);
     if (log->cut)
         muster_check_found(check, "of %.150s only the first 64 MiB were read, and %s", name,
                            useful  ? "say something about the cause"
@@ -421,7 +411,7 @@ void muster_job_log_symptoms(const struct muster_job_log *log, char *words, size
     for (size_t i = 0; i < kinds(); i++) {
         const struct muster_job_log_kind *kind = kind_at(i);
         if (log->of[i].lines == 0 || is_hint(log, i) || (useful && kind->weight == 0) ||
-            is_consequence(log, i) || strstr(words, kind->shows) ||
+            is_consequence(log, i) || is_an_end(i) || strstr(words, kind->shows) ||
             text.used + strlen(kind->shows) + 2 > size)
             continue;
         muster_text_add(&text, "%s%s", text.used ? "," : "", kind->shows);

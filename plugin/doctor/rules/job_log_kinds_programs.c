@@ -136,6 +136,9 @@ static const struct muster_job_log_kind kinds[] = {
      "a longer --time, or checkpoints before its end (--signal=B:USR1@120)", ""},
     {"log.preempted", "F10", DIES, 9, "the job was preempted, or its host taken away",
      "checkpoints and --requeue; on demand hosts instead of spot ones", ""},
+    {"log.xid", "F51,F52", DIES, 6, "the driver reported an error of a GPU (Xid)",
+     "host.kernel_log says what that number means; drain the host, reset that GPU",
+     "host.kernel_log gpu.ecc gpu.nvlink gpu.fabric"},
     {"log.nvswitch", "F51", DIES, 8, "an NVSwitch reported an error (SXid)",
      "fatal ones need a reset of all GPUs or a reboot; nvidia-fabricmanager's log tells the port; "
      "then NVIDIA's table of SXids",

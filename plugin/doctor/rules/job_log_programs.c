@@ -365,6 +365,19 @@ static const struct muster_job_log_line lines[] = {
     {"nvshmem setup connections failed", "log.nvshmem", "NVSHMEM"},
     {"nvshmemi_init failed", "log.nvshmem", "NVSHMEM"},
     {"nvshmem*get_device_list failed", "log.nvshmem", "NVSHMEM"},
+    {"Ninja is required to load C++ extensions", "log.build", "PyTorch"},
+    {"CUDA_HOME environment variable is not set", "log.build", "PyTorch"},
+    {"mixed precision requires a GPU", "log.no_gpu", "accelerate"},
+    {"Failed to infer device type", "log.no_gpu", "vLLM"},
+    {"No CUDA runtime is found", "log.no_gpu", "PyTorch"},
+    {"CUDA driver initialization failed, you might not have a CUDA gpu", "log.no_gpu", "PyTorch"},
+    {"failed call to cuInit: UNKNOWN ERROR (303)", "log.cuda_library", "TensorFlow"},
+    {"cudaGetDeviceCount()*Error 3: initialization error", "log.unknown_error", "PyTorch"},
+    {"CUDA Setup failed despite GPU being available", "log.package", "bitsandbytes"},
+    {"FlashAttention only supports", "log.gpu_code", "flash-attn"},
+    {"Forward order differs across ranks", "log.collective_mismatch", "PyTorch"},
+    {"is not divisible by", "log.parallel_sizes", "Python"},
+    {"must be divisible by", "log.parallel_sizes", "Python"},
 
     /* what else ends a program */
     {"Error(s) in loading state_dict", "log.program", "PyTorch"},
@@ -388,6 +401,8 @@ static const struct muster_job_log_line lines[] = {
     {"error: unrecognized arguments:", "log.program", "Python"},
     {"error: the following arguments are required:", "log.program", "Python"},
     {"exited unexpectedly", "log.program", "PyTorch"},
+    {"Floating point exception", "log.program", "shell"},
+    {"exitcode: -8)", "log.program", "PyTorch"},
 };
 const struct muster_job_log_lines muster_job_log_of_programs = {lines,
                                                                 sizeof lines / sizeof *lines};
