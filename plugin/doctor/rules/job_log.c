@@ -200,6 +200,17 @@ static bool is_of_a_failure(const char *line)
     return line[strspn(line, " \t\r=-")] == '\0';
 }
 
+static bool is_slowness(const struct muster_job_log_kind *kind)
+{
+    return strcmp(kind->shows, "slow_transfer") == 0;
+}
+
+/* Neither what healthy logs have nor what a program may catch, too. */
+static bool is_of_an_end(size_t kind)
+{
+    return !is_slowness(kind_at(kind)) && kind_at(kind)->weight != 1 && !may_be_caught(kind);
+}
+
 static void take_fate(struct muster_job_log *log, const char *line, const bool *taken)
 {
     enum { TO_THE_END = 50 }; /* lines: other ranks go on until they need the one that failed */
@@ -208,7 +219,8 @@ static void take_fate(struct muster_job_log *log, const char *line, const bool *
         if (log->of[i].lines == 0 || !may_be_caught(i))
             continue;
         for (size_t other = 0; other < kinds() && !taken[i]; other++)
-            log->of[i].fatal |= taken[other] && log->of[i].behind < TO_THE_END;
+            log->of[i].fatal |=
+                taken[other] && is_of_an_end(other) && log->of[i].behind < TO_THE_END;
         log->of[i].behind += !failed;
         if (taken[i])
             log->of[i].behind = log->of[i].fatal = 0;
@@ -282,11 +294,6 @@ void muster_job_log_take(struct muster_job_log *log, const char *text, size_t si
         take_line(log, line);
         at += n + 1;
     }
-}
-
-static bool is_slowness(const struct muster_job_log_kind *kind)
-{
-    return strcmp(kind->shows, "slow_transfer") == 0;
 }
 
 /* Healthy logs have such lines, too: no more than a hint. */

@@ -152,6 +152,11 @@ static void an_error_that_was_caught_is_a_hint(void **state)
     muster_job_log_symptoms(log, words, sizeof words);
     assert_string_equal(words, "");
     read_text(log, "ModuleNotFoundError: No module named 'apex'\n"
+                   "FileNotFoundError: [Errno 2] No such file or directory: '/cache'\n"
+                   "NCCL INFO NET/IB : No device found.\nstep 1 loss 2.3\nstep 2 loss 2.2\n");
+    muster_job_log_symptoms(log, words, sizeof words);
+    assert_string_equal(words, "");
+    read_text(log, "ModuleNotFoundError: No module named 'apex'\n"
                    "ERROR:api:failed (exitcode: 1) local_rank: 0 (pid: 12)\n");
     muster_job_log_symptoms(log, words, sizeof words);
     assert_string_equal(words, "init_error");
