@@ -245,6 +245,9 @@ void muster_graph_add_bridged(const struct muster_graph *graph, struct muster_vi
 /* Whether any exchange is of ranks that do not all do the same. */
 bool muster_graph_any_stages(const struct muster_graph *graph);
 
+/* Sets role and ranks: units are told apart by them. */
+void muster_graph_roles(struct muster_graph *graph);
+
 /* Each send that was seen with its receive, as operations of the view. */
 typedef void muster_graph_pair(void *arg, const struct muster_graph *graph, uint32_t send,
                                uint32_t recv);

@@ -1,0 +1,73 @@
+/* What communicators are for: those of one role do the same on other ranks. */
+#include "base/hash.h"
+#include "diagnose/straggler/hash_index.h"
+#include "diagnose/straggler/job_graph.h"
+
+/* How far apart the global ranks of neighbours are, by the first two seen; 0: not known. */
+static uint32_t stride_of(const struct muster_view *view, const struct muster_view_comm *comm)
+{
+    if (comm->members < 2)
+        return 0;
+    const struct muster_view_member *member = &view->member[comm->first_member];
+    int32_t first = view->gpu[member[0].gpu].rank, second = view->gpu[member[1].gpu].rank;
+    int64_t apart = (int64_t)member[1].rank - member[0].rank;
+    bool known = first >= 0 && second > first && apart > 0;
+    return known ? (uint32_t)(((int64_t)second - first) / apart) : 0;
+}
+
+/* Of a square grid of ranks both sides are of as many: roles of which a GPU is in two
+ * communicators, whose ranks are not as far apart. `used`: what each is used for. Stages send both
+ * ways, and are no grid. */
+static void find_grids(const struct muster_graph *graph, const uint64_t *used,
+                       struct muster_places *grids)
+{
+    const uint64_t sends = 1ull << MUSTER_FUNC_SEND | 1ull << MUSTER_FUNC_RECV;
+    const struct muster_view *view = graph->view;
+    struct muster_places met = {.memory = grids->memory};
+    for (size_t m = 0; m < view->members && !grids->memory->failed; m++) {
+        const struct muster_view_member *member = &view->member[m];
+        uint32_t stride = stride_of(view, &view->comm[member->comm]);
+        if (!stride || (used[member->comm] & sends))
+            continue;
+        uint64_t role = graph->role[member->comm];
+        uint32_t *first = muster_places_at(&met, muster_hash_number(role, member->gpu));
+        if (*first && *first != stride)
+            *muster_places_at(grids, role) = 1;
+        *first = stride;
+    }
+}
+
+/* Communicators of as many ranks that are used alike have one role; on a grid those of one side. */
+static void set_roles(struct muster_graph *graph)
+{
+    const struct muster_view *view = graph->view;
+    struct muster_places grids = {.memory = graph->making};
+    uint64_t *used = muster_arena_array(graph->making, view->comms + 1, sizeof *used);
+    if (!used)
+        return;
+    for (size_t i = 0; i < view->ops; i++)
+        used[view->member[view->op[i].member].comm] |= 1ull << (view->op[i].func & 31);
+    for (size_t c = 0; c < view->comms; c++)
+        graph->role[c] = muster_hash_number(used[c], view->comm[c].nranks);
+    find_grids(graph, used, &grids);
+    for (size_t c = 0; c < view->comms && grids.used; c++)
+        if (muster_places_find(&grids, graph->role[c]))
+            graph->role[c] = muster_hash_number(graph->role[c], stride_of(view, &view->comm[c]));
+}
+
+static void set_ranks(struct muster_graph *graph)
+{
+    const struct muster_view *view = graph->view;
+    for (size_t c = 0; c < view->comms; c++) {
+        const struct muster_view_comm *comm = &view->comm[c];
+        bool all = comm->members == comm->nranks && !comm->duplicate_rank;
+        for (uint32_t m = comm->first_member; m < comm->first_member + comm->members && all; m++)
+            graph->ranks[c] += muster_hash_number(MUSTER_HASH_SEED, view->member[m].gpu);
+    }
+}
+
+void muster_graph_roles(struct muster_graph *graph)
+{
+    set_roles(graph);
+    set_ranks(graph);
+}
