@@ -150,8 +150,9 @@ struct muster_position {
 
 /* Units that were over when something was that nobody timed; MUSTER_NO_UNIT: none is known. */
 struct muster_unit_untimed {
-    uint32_t before; /* what the unit's GPU called just before it, where that was not timed */
-    uint32_t sender; /* what the sender called before its send, where that was not timed */
+    uint32_t before;      /* what the unit's GPU called just before it, where that was not timed */
+    uint32_t sender;      /* what the sender called before its send, where that was not timed */
+    uint32_t transfer_ns; /* with a sender: of the shortest receive from it */
 };
 
 struct muster_graph {

@@ -8,13 +8,22 @@
 /* An untimed send whose receive is a unit that nobody else is seen to wait with. */
 struct sent {
     uint32_t send, unit;
+    size_t stream;
+};
+
+/* What one rank receives from another. */
+struct stream {
+    uint32_t member;
+    int64_t peer;
+    int64_t least_ns; /* its shortest unit: what a transfer takes */
 };
 
 struct met {
     struct muster_graph *graph;
     uint32_t *by; /* of each operation: its unit, or one of another rank that was over with it */
     struct sent *sent;
-    size_t sents;
+    struct stream *stream;
+    size_t sents, streams;
 };
 
 static bool ends_together(const struct muster_view *view, const struct muster_view_op *op)
@@ -52,15 +61,34 @@ static bool is_lonely(const struct muster_graph *graph, uint32_t u)
     return graph->turn[graph->unit[u].turn].kind == MUSTER_TURN_APART;
 }
 
+/* Pairs come stream by stream. NULL: no memory. */
+static struct stream *stream_of(struct met *met, const struct muster_view_op *recv)
+{
+    struct stream *last = met->streams ? &met->stream[met->streams - 1] : NULL;
+    if (last && last->member == recv->member && last->peer == recv->peer)
+        return last;
+    struct stream *stream =
+        muster_arena_add(met->graph->making, &met->stream, &met->streams, sizeof *stream);
+    *stream = (struct stream){recv->member, recv->peer, INT64_MAX};
+    return met->graph->making->failed ? NULL : stream;
+}
+
 static void meet_pair(void *arg, const struct muster_graph *graph, uint32_t send, uint32_t recv)
 {
     struct met *met = arg;
     uint32_t sender = graph->of_op[send], receiver = graph->of_op[recv];
-    if (receiver == MUSTER_NO_UNIT)
+    if (receiver == MUSTER_NO_UNIT) {
         met->by[recv] = sender;
-    else if (sender == MUSTER_NO_UNIT && is_lonely(graph, receiver)) {
+        return;
+    }
+    struct stream *stream = stream_of(met, &graph->view->op[recv]);
+    if (!stream)
+        return;
+    int64_t length_ns = muster_unit_length_ns(graph, &graph->unit[receiver]);
+    stream->least_ns = muster_ns_least(stream->least_ns, length_ns);
+    if (sender == MUSTER_NO_UNIT && is_lonely(graph, receiver)) {
         struct sent *sent = muster_arena_add(graph->making, &met->sent, &met->sents, sizeof *sent);
-        *sent = (struct sent){send, receiver};
+        *sent = (struct sent){send, receiver, met->streams - 1};
     }
 }
 
@@ -78,11 +106,16 @@ static void set_untimed(struct met *met)
         uint32_t before = met_before(met, muster_unit_op(graph, &graph->unit[u]));
         bool own = before != MUSTER_NO_UNIT && muster_unit_gpu_by_op(graph, &graph->unit[before]) ==
                                                    muster_unit_gpu_by_op(graph, &graph->unit[u]);
-        graph->untimed[u] =
-            (struct muster_unit_untimed){own ? MUSTER_NO_UNIT : before, MUSTER_NO_UNIT};
+        graph->untimed[u] = (struct muster_unit_untimed){.before = own ? MUSTER_NO_UNIT : before,
+                                                         .sender = MUSTER_NO_UNIT};
     }
-    for (size_t i = 0; i < met->sents; i++)
-        graph->untimed[met->sent[i].unit].sender = met_before(met, met->sent[i].send);
+    for (size_t i = 0; i < met->sents; i++) {
+        const struct sent *sent = &met->sent[i];
+        int64_t least_ns = met->stream[sent->stream].least_ns;
+        struct muster_unit_untimed *untimed = &graph->untimed[sent->unit];
+        untimed->sender = met_before(met, sent->send);
+        untimed->transfer_ns = least_ns < UINT32_MAX ? (uint32_t)least_ns : UINT32_MAX;
+    }
 }
 
 void muster_graph_untimed(struct muster_graph *graph)

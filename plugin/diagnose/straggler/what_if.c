@@ -428,7 +428,7 @@ static struct muster_lanes end_of_received(const struct muster_what_if *what_if,
     struct muster_lanes begin = begin_of(what_if, u);
     struct muster_lanes sent = end_of(what_if, graph->untimed[u].sender);
     int64_t length_ns = muster_unit_length_ns(graph, unit);
-    int64_t least_ns = graph->seat[unit->seat].least_ns;
+    int64_t least_ns = graph->untimed[u].transfer_ns;
     bool waited = (double)length_ns > LONGER * (double)least_ns + MUSTER_GAP_NS;
     return waited && is_known(sent) ? sooner(plus(begin, length_ns - least_ns), sent) : begin;
 }
