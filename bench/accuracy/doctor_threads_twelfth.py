@@ -93,7 +93,7 @@ def ipc_of_a_container(host):  # pytorch/pytorch#49095: --ipc=host cured it
     consumer(host, 2, "NVIDIA GeForce RTX 3090", "8 6")
     small_shm(host, 64)
     nccl(host, "2.7.8", "+cuda11.0")
-    host.log = ("RuntimeError: NCCL error in: /opt/conda/conda-bld/pytorch_1607370172916/work/torch/lib/c10d/"
+    host.log = ("RuntimeError: NCCL error in: /opt/conda/conda-bld/torch/lib/c10d/"
                 "ProcessGroupNCCL.cpp:784, unhandled system error, NCCL version 2.7.8\n")
 
 
