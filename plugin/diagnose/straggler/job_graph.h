@@ -177,7 +177,7 @@ struct muster_graph {
     uint32_t *of_turn; /* units, turn by turn */
     uint32_t *order;   /* turns: each after all that it follows */
     bool in_order;     /* so stand all units of each seat already */
-    bool any_sends;    /* some turn is of sends and receives */
+    bool any_sends;    /* some operation is a send or a receive */
     struct muster_seat *seat;
     struct muster_position *position;
     uint64_t *role;  /* of each communicator */

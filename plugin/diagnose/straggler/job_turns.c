@@ -405,8 +405,6 @@ static void make_ties(struct muster_graph *graph, struct ties *ties)
 
 static void sends(struct muster_graph *graph, uint32_t *used)
 {
-    for (size_t i = 0; i < graph->view->classes && !graph->any_sends; i++)
-        graph->any_sends = muster_func_is_p2p(graph->view->class[i].func);
     if (!graph->any_sends)
         return;
     struct ties ties = {.n = 0};

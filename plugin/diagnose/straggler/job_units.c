@@ -368,14 +368,6 @@ static size_t busiest(const struct muster_view *view, const uint32_t *members, c
     return most;
 }
 
-static bool any_sends(const struct muster_view *view)
-{
-    bool any = false;
-    for (size_t i = 0; i < view->classes && !any; i++)
-        any = muster_func_is_p2p(view->class[i].func);
-    return any;
-}
-
 static bool any_untimed(const struct muster_view *view)
 {
     size_t o = 0;
@@ -397,7 +389,9 @@ static void make_arrays(struct muster_graph *graph)
     graph->first_unit =
         muster_arena_array(graph->memory, view->gpus + 1, sizeof *graph->first_unit);
     graph->of_op = muster_arena_array(graph->making, view->ops + 1, sizeof *graph->of_op);
-    if (any_sends(view) && any_untimed(view)) {
+    for (size_t i = 0; i < view->classes && !graph->any_sends; i++)
+        graph->any_sends = muster_func_is_p2p(view->class[i].func);
+    if (graph->any_sends && any_untimed(view)) {
         graph->called_after =
             muster_arena_array(graph->making, view->ops + 1, sizeof *graph->called_after);
     }
@@ -441,7 +435,7 @@ static uint64_t learn_group_ns(struct builder *builder, const uint32_t *members,
 {
     const struct muster_view *view = builder->graph->view;
     struct gaps gaps = {.n = 0};
-    bool any = any_sends(view);
+    bool any = builder->graph->any_sends;
     for (size_t g = 0; g < view->gpus && any && gaps.n < GAPS_ENOUGH; g++) {
         size_t ops;
         const struct muster_keyed *keyed =
@@ -523,7 +517,7 @@ static void all_gpus(struct builder *builder, const uint32_t *members, const siz
     muster_graph_roles(graph);
     builder->group_ns = learn_group_ns(builder, members, first);
     struct some_gpus all = {builder, members, first, 0, view->gpus};
-    if (muster_beside_is_permitted() && view->gpus > 1 && most <= HALVES_MOST && !any_sends(view))
+    if (muster_beside_is_permitted() && view->gpus > 1 && most <= HALVES_MOST && !graph->any_sends)
         both_halves(&all, most);
     else
         walk_gpus(&all);
