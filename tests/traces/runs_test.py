@@ -1,6 +1,7 @@
 """Diagnoses recorded jobs of real GPUs (runs/README.md) and compares the verdicts.
 
-usage: runs_test.py MUSTER LOG_TEXT RUNS"""
+usage: runs_test.py MUSTER LOG_TEXT RUNS [LIVE_PLAY]
+LIVE_PLAY: bench/live_play, of which it is asked what would have been told live."""
 
 import glob
 import json
@@ -22,9 +23,12 @@ EXPECTED = {
     "hosts-gpuslow": (("late_rank", [2], "gpu"), ""),
     "pipeline": (("late_rank", [2], "gpu"), ""),
     "pipeline-turns": (None, "(2 of 2 ranks): nobody late"),
+    "pipeline-four": (None, "(4 of 4 ranks): nobody late"),
     "pipeline-host": (("late_rank", [1], "unknown"), ""),
     "pipeline-queued": (None, "three times as long by itself as the other stage"),
 }
+# What is told live is not what is found: of fsdp a host is named, and taken back; each of two hosts sees itself alone.
+NOT_LIVE = {"fsdp", "hosts-gpuslow"}
 LOST_S = {"pipeline-host": 7.96}
 NEAR = 0.3
 
@@ -48,7 +52,13 @@ def problem(told, finding, said, lost_s):
     return None
 
 
-def main(muster, log_text, runs):
+def told_live(live_play, run):
+    """What is wrong with what would have been told; None: it is what is found afterwards, and nothing was taken back."""
+    played = subprocess.run([live_play, run], timeout=60, stdout=subprocess.PIPE, text=True)
+    return played.stdout if played.returncode or "retracted" in played.stdout else None
+
+
+def main(muster, log_text, runs, live_play=None):
     folders = {name for name in os.listdir(runs) if os.path.isdir(os.path.join(runs, name))}
     wrong = folders != set(EXPECTED)
     for name, (finding, said) in EXPECTED.items():
@@ -56,13 +66,15 @@ def main(muster, log_text, runs):
             unpack(log_text, os.path.join(runs, name), run)
             done = subprocess.run([muster, "diagnose", run, "--format", "json"], timeout=60,
                                   stdout=subprocess.PIPE)
-        trouble = problem(json.loads(done.stdout), finding, said, LOST_S.get(name))
+            trouble = problem(json.loads(done.stdout), finding, said, LOST_S.get(name))
+            if live_play and name not in NOT_LIVE:
+                trouble = trouble or told_live(live_play, run)
         print(f"{name}: {trouble or 'right'}", flush=True)
         wrong |= trouble is not None or done.returncode != (finding is not None)
     return wrong
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         raise SystemExit(__doc__)
     sys.exit(main(*sys.argv[1:]))

@@ -16,7 +16,7 @@ enum { GPU, HOST, SIDES };
 struct stages {
     struct muster_pace (*pace)[2][SIDES]; /* of each member's units */
     int64_t (*most_ns)[2][SIDES]; /* of each communicator; MUSTER_NO_OWN: nothing to compare with */
-    double *of_gpu;               /* what each GPU did by itself in all */
+    double *of_gpu;               /* for which share of its time each GPU worked by itself */
     double *most_in_all;          /* of each communicator: what one may */
     double *scratch;
 };
@@ -87,18 +87,39 @@ static int64_t excess_of(const struct muster_graph *graph, const struct muster_u
     return muster_ns_least(excess_ns, by_either);
 }
 
-/* What each GPU did by itself in all, at positions that come again. */
-static double *own_of_gpus(const struct muster_graph *graph)
+/* The longest at each position counts for nothing: in the first steps programs load and compile,
+ * and all wait, for as long as many steps take. */
+struct longest {
+    int64_t own_ns, length_ns;
+};
+
+/* For which share of its time each GPU worked by itself, at positions that come again: of what
+ * runs, less time is known of GPUs that have more operations. */
+static double *shares_of_gpus(const struct muster_graph *graph)
 {
-    double *sum = muster_arena_array(graph->making, graph->view->gpus + 1, sizeof *sum);
-    for (size_t u = 0; u < graph->units && sum; u++) {
+    size_t gpus = graph->view->gpus;
+    double *own = muster_arena_array(graph->making, gpus + 1, sizeof *own);
+    double *all = muster_arena_array(graph->making, gpus + 1, sizeof *all);
+    struct longest *longest = muster_arena_array(graph->making, graph->seats + 1, sizeof *longest);
+    for (size_t u = 0; u < graph->units && longest; u++) {
         const struct muster_unit *unit = &graph->unit[u];
-        if (unit->own_ns != MUSTER_NO_SHORT && muster_unit_knows(graph, unit, MUSTER_EDGE_LAST)) {
-            int64_t own = muster_unit_own(graph, unit, MUSTER_EDGE_LAST);
-            sum[muster_unit_gpu(graph, unit)] += own > 0 ? (double)own : 0;
-        }
+        if (unit->own_ns == MUSTER_NO_SHORT || !muster_unit_knows(graph, unit, MUSTER_EDGE_LAST))
+            continue;
+        struct longest *of_seat = &longest[unit->seat];
+        int64_t own_ns = muster_ns_most(muster_unit_own(graph, unit, MUSTER_EDGE_LAST), 0);
+        int64_t length_ns = muster_unit_length_ns(graph, unit);
+        of_seat->own_ns = muster_ns_most(of_seat->own_ns, own_ns);
+        of_seat->length_ns = muster_ns_most(of_seat->length_ns, length_ns);
+        own[muster_unit_gpu(graph, unit)] += (double)own_ns;
+        all[muster_unit_gpu(graph, unit)] += (double)(own_ns + length_ns);
     }
-    return sum;
+    for (size_t s = 0; s < graph->seats && longest; s++) {
+        own[graph->seat[s].gpu] -= (double)longest[s].own_ns;
+        all[graph->seat[s].gpu] -= (double)(longest[s].own_ns + longest[s].length_ns);
+    }
+    for (size_t g = 0; g < gpus && longest; g++)
+        own[g] = all[g] > 0 ? own[g] / all[g] : 0;
+    return own;
 }
 
 /* What a stage may do by itself in all: as above. */
@@ -178,7 +199,7 @@ void muster_graph_stages(struct muster_graph *graph)
     struct stages stages = {
         .pace = muster_arena_array(memory, view->members + 1, sizeof *stages.pace),
         .most_ns = muster_arena_array(memory, view->comms + 1, sizeof *stages.most_ns),
-        .of_gpu = own_of_gpus(graph),
+        .of_gpu = shares_of_gpus(graph),
         .most_in_all = muster_arena_array(memory, view->comms + 1, sizeof *stages.most_in_all),
         .scratch = muster_arena_array(memory, view->members + 1, sizeof *stages.scratch),
     };
