@@ -3,9 +3,9 @@ job lost by its own clock.
 
 usage: late_jobs.py --build BUILD [--out FOLDER] [--families F,...] [--ms 1,5] [--sides host,gpu]
                     [--ranks 1] [--clean 3] [--late 15] [--width N] [--timing auto] [--limit SECONDS]
-                    [--nccl FILE | --share]
-A cell is a job of late_rank.py on two GPUs, or on one, if FILE, which is preloaded then, lets ranks share
-it; such builds may know float32 and sums only, so the job keeps to these (late_rank.py --plain). --share:
+                    [--nccl FILE | --share] [--world 2]
+A cell is a job of late_rank.py of --world ranks, on two GPUs, or on one or with more ranks than GPUs, if
+FILE, which is preloaded then, lets ranks share them (start CUDA's MPS before); such builds may know float32 and sums only, so the job keeps to these (late_rank.py --plain). --share:
 on one GPU as two emulated hosts (ranks.py says how), of which nothing can be told live. 0 ms is a clean job,
 of both parts' length. --width: of late_rank.py's layers; with 1024 the host sets the pace. A row each: the
 step, what it lost, share of the run; who was named while it ran and after how many seconds; who by `muster
@@ -70,7 +70,7 @@ def start(options, cell, run, out):
                        **{LIBRARY: options.nccl} if options.nccl else {})
     command = [options.muster, "run", "--no-report", "--quiet", "--timing", options.timing, "--dir",
                run, "--", sys.executable, "-B", os.path.abspath(__file__), "--launch",
-               cell["family"], "--rank", cell["rank"], "--ms", cell["ms"], "--side", cell["side"],
+               options.world, cell["family"], "--rank", cell["rank"], "--ms", cell["ms"], "--side", cell["side"],
                "--clean", options.clean, "--late", options.late, "--out", out, "--after", after(out),
                *["--width", options.width] * bool(options.width), *["--plain"] * bool(options.nccl)]
     return subprocess.Popen(list(map(str, command)), env=environment, start_new_session=True,
@@ -166,9 +166,9 @@ def one(options, begun):
 
 
 def launch(arguments):
-    """As a launcher does: a rank a GPU."""
-    sys.stdout.write(ranks.run([os.path.join(HERE, "late_rank.py"), *arguments], 2,
-                               keep_muster(), 600))
+    """As a launcher does. The first argument: how many ranks."""
+    sys.stdout.write(ranks.run([os.path.join(HERE, "late_rank.py"), *arguments[1:]],
+                               int(arguments[0]), keep_muster(), 600))
 
 
 def keep_muster():
@@ -204,6 +204,7 @@ def parse(arguments):
     parser.add_argument("--late", type=float, default=15)
     parser.add_argument("--width", type=int)
     parser.add_argument("--timing", default="auto")
+    parser.add_argument("--world", type=int, default=2)
     parser.add_argument("--limit", type=float, default=540)
     return parser.parse_args(arguments)
 

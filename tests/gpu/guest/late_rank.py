@@ -2,14 +2,14 @@
 
 usage: late_rank.py FAMILY --rank BAD --ms MS --side host|gpu|absent|killed --clean S --late S --out FILE
                     [--after FILE] [--width N] [--plain]
-FAMILY: ddp, fsdp, tensor (all-reduces in each layer), pipeline (two stages, 1F1B), experts
+FAMILY: ddp, fsdp, tensor (all-reduces in each layer), pipeline (a stage a rank, 1F1B), experts
 (all-to-alls there and back). Steps for S seconds as they are, then, with BAD made late by MS at the
 begin of each step: its host sleeps, or its GPU is busy; or it makes no step any more (absent: for S
 seconds, then all leave) or dies (killed). A step ends when its loss is read, as jobs that log do.
 FILE, by rank 0: what a step took in either part, by this program's clock; FILE.since: when BAD became
 late. With --after nothing touches a GPU before that file is there, so that one job can load its
 libraries while another is measured. --plain: all in float32, nothing reduced but by sums, for an NCCL
-that was built with these alone. Ranks share a GPU where there is one only.
+that was built with these alone. Ranks share a GPU where there are fewer.
 """
 import argparse
 import json
@@ -84,33 +84,52 @@ class Job:
     def _make_pipeline(self):
         self.stage = torch.nn.Sequential(*self.layers)
         self.parts = self.x.chunk(MICRO)
+        self.last = self.rank == self.world - 1
+
+    def _exchange(self, stage, out, received):
+        """Sends out, if anything, to a neighboring stage and returns what comes from there, if anything is received;
+        at once, as either would wait for the other. None without such a stage."""
+        if not 0 <= stage < self.world:
+            return None
+        got = torch.empty_like(self.parts[0]) if received else None
+        asked = [dist.P2POp(dist.isend, out, stage)] if out is not None else []
+        asked += [dist.P2POp(dist.irecv, got, stage)] if received else []
+        for work in dist.batch_isend_irecv(asked):
+            work.wait()
+        return got
 
     def _pipeline(self):
-        """1F1B of two stages: the first is one micro-batch ahead."""
+        """1F1B: a stage is as many micro-batches ahead as there are stages behind it."""
         total = torch.zeros((), device="cuda")
-        if self.rank == 0:
-            waiting = []
-            for i in range(MICRO + 1):
-                if i < MICRO:
-                    out = self.stage(self.parts[i])
-                    waiting.append(out)
-                    dist.send(out.detach(), 1)
-                if i > 0:
-                    gradient = torch.empty_like(self.parts[0])
-                    dist.recv(gradient, 1)
-                    waiting.pop(0).backward(gradient)
-        else:
-            for _ in range(MICRO):
-                x = torch.empty_like(self.parts[0])
-                dist.recv(x, 0)
-                x.requires_grad_()
-                loss = self.stage(x).square().mean()
-                loss.backward()
-                dist.send(x.grad, 0)
-                total += loss.detach()
+        before, behind = self.rank - 1, self.rank + 1
+        ahead = min(MICRO, self.world - 1 - self.rank)
+        waiting = []
+        for i in range(ahead):
+            waiting.append(self._forward(i, self._exchange(before, None, True)))
+            self._exchange(behind, waiting[-1][1].detach(), False)
+        x = self._exchange(before, None, True)
+        for i in range(ahead, MICRO):
+            waiting.append(self._forward(i, x))
+            gradient = self._exchange(behind, waiting[-1][1].detach(), True)
+            done = self._backward(*waiting.pop(0), gradient)
+            total += done[1]
+            x = self._exchange(before, done[0], i + 1 < MICRO)
+        for _ in range(ahead):
+            done = self._backward(*waiting.pop(0), self._exchange(behind, None, True))
+            self._exchange(before, done[0], False)
         for parameter in self.stage.parameters():
             parameter.grad = None
         return total
+
+    def _forward(self, i, x):
+        x = self.parts[i] if x is None else x.requires_grad_()
+        out = self.stage(x)
+        return x, out.square().mean() if self.last else out
+
+    def _backward(self, x, out, gradient):
+        """What the stage before gets, and the micro-batch's loss, which the last stage knows."""
+        out.backward(gradient)
+        return x.grad, out.detach() if self.last else 0
 
     def _make_experts(self):
         self.group = dist.new_group(list(range(self.world)))
