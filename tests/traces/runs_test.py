@@ -23,6 +23,7 @@ EXPECTED = {
     "hosts-gpuslow": (("late_rank", [2], "gpu"), ""),
     "pipeline": (("late_rank", [2], "gpu"), ""),
     "pipeline-turns": (None, "(2 of 2 ranks): nobody late"),
+    "pipeline-exchanges": (("late_rank", [0], "gpu"), ""),
     "pipeline-four": (None, "(4 of 4 ranks): nobody late"),
     "pipeline-host": (("late_rank", [1], "unknown"), ""),
     "pipeline-queued": (None, "three times as long by itself as the other stage"),

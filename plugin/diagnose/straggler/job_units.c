@@ -14,6 +14,7 @@ enum {
     LAUNCH_NS = 3000,      /* a launch takes the host longer, a call of a group less */
     SLACK_NS = 2000,       /* what ended so much after a begin has ended before it */
     HALVES_MOST = 1 << 17, /* operations of a GPU: its scratch is made twice */
+    ENDS = 64,             /* of so many exchanges of stages one sends or receives alone, or more */
 };
 
 /* Stamps from outside: what is beyond is no time. So sums of a few never overflow. */
@@ -506,6 +507,27 @@ static void both_halves(const struct some_gpus *all, size_t most)
     muster_arena_end(&making, graph->making);
 }
 
+/* A communicator of stages has ranks of more than one program; or ranks that now exchange, now send
+ * or receive alone: all ranks of a ring do the same each time, while the ends of a pipeline have
+ * something to send before they have something to receive. */
+static void find_stages(struct muster_graph *graph)
+{
+    const struct muster_view *view = graph->view;
+    uint32_t(*sends)[2] = muster_arena_array(graph->making, view->comms + 1, sizeof *sends);
+    for (size_t u = 0; u < graph->units && graph->any_sends && sends; u++) {
+        const struct muster_view_op *op = &view->op[muster_unit_op(graph, &graph->unit[u])];
+        if (muster_func_is_p2p(op->func))
+            sends[view->member[op->member].comm][muster_unit_is_group(graph, &graph->unit[u])]++;
+    }
+    for (size_t m = 0; m < view->members && sends; m++) {
+        const struct muster_view_member *own = &view->member[m];
+        const uint32_t *n = sends[own->comm];
+        uint32_t first_gpu = view->member[view->comm[own->comm].first_member].gpu;
+        graph->stages[own->comm] |= graph->program[own->gpu] != graph->program[first_gpu] ||
+                                    (ENDS * n[0] > n[1] && ENDS * n[1] > n[0]);
+    }
+}
+
 static void all_gpus(struct builder *builder, const uint32_t *members, const size_t *first,
                      size_t most)
 {
@@ -521,11 +543,8 @@ static void all_gpus(struct builder *builder, const uint32_t *members, const siz
         both_halves(&all, most);
     else
         walk_gpus(&all);
-    for (size_t m = 0; m < view->members; m++) {
-        const struct muster_view_member *own = &view->member[m];
-        uint32_t first_gpu = view->member[view->comm[own->comm].first_member].gpu;
-        graph->stages[own->comm] |= graph->program[own->gpu] != graph->program[first_gpu];
-    }
+    if (!is_failed(builder))
+        find_stages(graph);
 }
 
 void muster_graph_units(struct muster_graph *graph)
