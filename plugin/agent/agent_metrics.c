@@ -471,7 +471,7 @@ static void print_self(struct print *print)
               "Segments that are damaged, of another version, or not to be read"),
         GAUGE("muster_agent_ranks_omitted",
               "Ranks that had no place, or the run and rank of a newer one"),
-        GAUGE("muster_agent_findings_omitted", "Findings beyond the 256 that are told at once"),
+        GAUGE("muster_agent_findings_omitted", "Findings beyond the 64 that are told at once"),
         COUNTER("process_cpu_seconds_total", "Processor time of the agent"),
         GAUGE("process_resident_memory_bytes", "Memory of the agent"),
     };

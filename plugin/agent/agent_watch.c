@@ -180,8 +180,8 @@ static void gather_finding(void *arg, const struct muster_finding *finding)
     struct gather *gather = arg;
     char run[MUSTER_AGENT_NAME];
     muster_agent_name_run(run, muster_agent_job_dir(gather->job));
-    muster_finding_metrics_add(&gather->news->findings, run, muster_agent_job_uid(gather->job),
-                               finding);
+    muster_finding_metrics_add(&gather->news->findings, MUSTER_AGENT_FINDINGS, run,
+                               muster_agent_job_uid(gather->job), finding);
 }
 
 static void gather_late(void *arg, const struct muster_finding *finding)

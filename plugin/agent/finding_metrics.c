@@ -16,8 +16,8 @@ static bool stands_already(const struct muster_finding_metrics *metrics,
     return false;
 }
 
-void muster_finding_metrics_add(struct muster_finding_metrics *to, const char *run, uint32_t uid,
-                                const struct muster_finding *finding)
+void muster_finding_metrics_add(struct muster_finding_metrics *to, size_t most, const char *run,
+                                uint32_t uid, const struct muster_finding *finding)
 {
     unsigned ranks = finding->ranks ? finding->ranks : 1;
     for (unsigned i = 0; i < ranks; i++) {
@@ -29,7 +29,7 @@ void muster_finding_metrics_add(struct muster_finding_metrics *to, const char *r
         snprintf(one.run, sizeof one.run, "%s", run);
         if (stands_already(to, &one))
             continue;
-        if (to->n == MUSTER_FINDING_SERIES)
+        if (to->n == most)
             to->omitted++;
         else
             to->series[to->n++] = one;

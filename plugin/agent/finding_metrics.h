@@ -10,7 +10,8 @@
 #include "agent/exposition.h"
 #include "diagnose/finding.h"
 
-enum { MUSTER_FINDING_SERIES = 256 }; /* at once */
+/* At once. An agent's are multiplied by all hosts of a cluster; workers are few. */
+enum { MUSTER_AGENT_FINDINGS = 64, MUSTER_WORKER_FINDINGS = 256 };
 
 struct muster_finding_metrics {
     /* One culprit of a finding that holds. */
@@ -21,16 +22,16 @@ struct muster_finding_metrics {
         int32_t rank; /* -1: none is named */
         uint64_t comm;
         double cost_s;
-    } series[MUSTER_FINDING_SERIES];
+    } series[MUSTER_WORKER_FINDINGS];
     size_t n;
     uint64_t omitted;                    /* that had no place */
     uint64_t ever[MUSTER_FINDING_KINDS]; /* since the process began */
 };
 
-/* Adds a series for each culprit that has none, as long as there is room. `run` and `uid`: as the
- * job's other metrics name it. */
-void muster_finding_metrics_add(struct muster_finding_metrics *to, const char *run, uint32_t uid,
-                                const struct muster_finding *finding);
+/* Adds a series for each culprit that has none, as long as there are less than `most`. `run` and
+ * `uid`: as the job's other metrics name it. */
+void muster_finding_metrics_add(struct muster_finding_metrics *to, size_t most, const char *run,
+                                uint32_t uid, const struct muster_finding *finding);
 
 /* `ever`: muster_findings_total as its help says who counts. `zeros`: also the costs and counts
  * that are 0. */

@@ -16,7 +16,8 @@ struct adding {
 static void add_finding(void *arg, const struct muster_finding *finding)
 {
     struct adding *adding = arg;
-    muster_finding_metrics_add(&adding->picture->findings, adding->job->run, adding->uid, finding);
+    muster_finding_metrics_add(&adding->picture->findings, MUSTER_WORKER_FINDINGS, adding->job->run,
+                               adding->uid, finding);
 }
 
 void muster_worker_picture_add(struct muster_worker_picture *picture,

@@ -232,6 +232,33 @@ static void hostile_bytes_print_as_text(void **state)
     drop(&rank);
 }
 
+static void of_many_findings_64_are_told(void **state)
+{
+    static struct muster_agent_news news;
+    struct rank lives = make_rank(*state, 0, "/jobs/muster-1");
+    struct muster_agent_sample sample = {0};
+    struct muster_finding finding = {.kind = MUSTER_FINDING_LATE_RANK, .ranks = 1};
+    char *text;
+    size_t size, told = 0;
+    FILE *out = open_memstream(&text, &size);
+    put(&lives);
+    take(&sample, &lives, 1);
+    for (int32_t rank = 0; rank < 100; rank++) {
+        finding.rank[0] = rank;
+        muster_finding_metrics_add(&news.findings, MUSTER_AGENT_FINDINGS, "muster-1",
+                                   sample.run[0].uid, &finding);
+    }
+    muster_agent_metrics(NULL, &sample, &news, 1, false, out);
+    fclose(out);
+    for (const char *at = text; (at = strstr(at, "\nmuster_finding_active{")); at++)
+        told++;
+    assert_int_equal(told, 64);
+    assert_non_null(strstr(text, "\nmuster_agent_findings_omitted 36\n"));
+    free(text);
+    muster_agent_sample_free(&sample);
+    drop(&lives);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +267,7 @@ int main(void)
         TEST(who_ends_leaves_but_counts_on),        TEST(a_counter_does_not_fall),
         TEST(one_of_two_with_one_rank_is_left_out), TEST(one_segment_says_nothing_of_another),
         TEST(what_is_damaged_is_counted),           TEST(hostile_bytes_print_as_text),
+        TEST(of_many_findings_64_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
