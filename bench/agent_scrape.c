@@ -2,7 +2,9 @@
  * What one scrape of `muster agent` costs: reading the segments of all ranks of a host and printing
  * them, median and worst of some rounds. Finding the segments in their directory is not in it.
  *
- * usage: agent_scrape [--ranks N] [--rounds N]
+ * usage: agent_scrape [--ranks N] [--rounds N] [--most MS]
+ *
+ * Exits with 1 where the median is more than --most.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -115,6 +117,7 @@ int main(int argc, char **argv)
 {
     unsigned ranks = number(argc, argv, "--ranks", 64, RANKS_MAX);
     unsigned rounds = number(argc, argv, "--rounds", 21, ROUNDS_MAX);
+    unsigned most_ms = number(argc, argv, "--most", UINT32_MAX, UINT32_MAX);
     static struct muster_found found[RANKS_MAX];
     static uint64_t ns[ROUNDS_MAX];
     struct muster_agent_sample sample = {0};
@@ -140,5 +143,5 @@ int main(int argc, char **argv)
            "%.2f ms, worst of %u %.2f ms\n",
            ranks, one.series, (double)one.series / ranks, one.bytes, (double)ns[rounds / 2] / 1e6,
            rounds, (double)ns[rounds - 1] / 1e6);
-    return 0;
+    return ns[rounds / 2] > most_ms * MUSTER_NS_PER_MS;
 }
