@@ -1,9 +1,10 @@
-"""Many hosts' agents (fleet_agents), a real nats-server and real workers on this machine: how soon a culprit is named,
-who else is, what is lost, and what a worker takes. While it runs: agents, a worker and the server go and come back
-(rough).
+"""Many hosts' agents (fleet_agents), a real nats-server with the shipped accounts and real workers on this machine: how
+soon a culprit is named, who else is, what is lost, and what a worker takes. While it runs: agents, a worker and the
+server go and come back (rough).
 
 usage: fleet.py BUILD RANKS SCENARIO...    scenarios: rank host moves none rough
-Exits with 1 where somebody else was named, the culprit was not, or something was lost that nothing tells."""
+Exits with 1 where somebody else was named, the culprit was not, or something was lost that nothing tells; with 2 where
+it was asked for something else; with 77 without nats-server."""
 
 import json
 import os
@@ -21,6 +22,7 @@ import urllib.request
 FROM_S = {"rank": 10, "host": 10, "moves": 10, "none": 0, "rough": 56}
 SECONDS = {"rank": 30, "host": 30, "moves": 34, "none": 30, "rough": 76}
 FAULT = {"rough": "rank"}
+ACCOUNTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "config", "nats", "muster.conf")
 KILL_WORKER_S, RESTART_SERVER_S, SERVER_AWAY_S = 36, 42, 2
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -34,9 +36,10 @@ def free_port():
 class Worker:
     """A worker and what it says, with when it said it."""
 
-    def __init__(self, muster, url, environment):
-        self.process = subprocess.Popen([muster, "fleet", "--nats", url, "--listen", "127.0.0.1:0"], text=True,
-                                        stderr=subprocess.PIPE, env=environment)
+    def __init__(self, muster, site):
+        self.process = subprocess.Popen([muster, "fleet", "--nats", site.url, "--nats-credentials",
+                                         site.credentials("worker"), "--listen", "127.0.0.1:0"], text=True,
+                                        stderr=subprocess.PIPE, env=site.environment)
         self.said, self.where = [], None
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -74,10 +77,18 @@ class Site:
         self.port = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("MUSTER_", "SLURM_"))}
-        with open(f"{self.folder}/nats.conf", "w", encoding="utf-8") as file:
-            file.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}/store" }}\n')
+        with open(ACCOUNTS, encoding="utf-8") as shipped, \
+                open(f"{self.folder}/nats.conf", "w", encoding="utf-8") as file:
+            accounts = re.search(r"^accounts \{.*", shipped.read(), re.M | re.S)[0]
+            file.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}/store" }}\n{accounts}')
         self.start_server()
-        self.workers = [Worker(self.muster, self.url, self.environment) for _ in range(2)]
+        self.workers = [Worker(self.muster, self) for _ in range(2)]
+
+    def credentials(self, user):
+        path = f"{self.folder}/{user}.credentials"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"{user}:change-me\n")
+        return path
 
     def start_server(self):
         with open(f"{self.folder}/server.txt", "a", encoding="utf-8") as log:
@@ -155,9 +166,9 @@ def server_use(process):
 
 
 def play(site, ranks, scenario):
-    agents = subprocess.Popen([site.agents, "--nats", site.url, "--ranks", str(ranks), "--seconds",
-                               str(SECONDS[scenario]), "--from", str(FROM_S[scenario]), "--fault",
-                               FAULT.get(scenario, scenario)] + (["--rough"] if scenario == "rough" else []),
+    agents = subprocess.Popen([site.agents, "--nats", site.url, "--nats-credentials", site.credentials("agent"),
+                               "--ranks", str(ranks), "--seconds", str(SECONDS[scenario]), "--from",
+                               str(FROM_S[scenario]), "--fault", FAULT.get(scenario, scenario)] + (["--rough"] if scenario == "rough" else []),
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     job = json.loads(agents.stdout.readline())
     load = os.getloadavg()[0]
@@ -212,6 +223,10 @@ def tell(scenario, ranks, done):
 
 
 def main():
+    known = len(sys.argv) > 3 and sys.argv[2].isdecimal() and set(sys.argv[3:]) <= FROM_S.keys()
+    if not known:
+        print(__doc__.partition("\n\n")[2])
+        return 0 if sys.argv[1:2] in (["--help"], ["-h"]) else 2
     build, ranks, scenarios = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     if not shutil.which("nats-server"):
         print("skipped: no nats-server")

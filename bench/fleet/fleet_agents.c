@@ -3,6 +3,7 @@
  * over a few connections to a real NATS as agents tell it, kept and sent again like theirs.
  *
  * usage: fleet_agents --nats URL --ranks N --seconds S [--fault none|rank|host|moves] [--from T]
+ *        [--nats-credentials FILE]
  *        [--offline]  joins and evaluates here, as fast as it goes, and tells when what is named
  *        [--dump FILE]  with --offline: what it joins, for oracle.py, which reads what ranks cost
  *        [--run DIR]  of a recorded run in place of N generated ranks, from its first operation on
@@ -138,7 +139,7 @@ static void *agents_main(void *arg)
 }
 
 struct options {
-    const char *url;
+    struct muster_nats_access nats;
     unsigned ranks, seconds;
     enum fleet_fault fault;
     double from_s;
@@ -151,7 +152,7 @@ static int usage(void)
 {
     fprintf(stderr,
             "usage: fleet_agents --nats URL --ranks N --seconds S [--fault none|rank|host|moves] "
-            "[--from T] [--rough]\n");
+            "[--from T] [--rough] [--nats-credentials FILE]\n");
     return 2;
 }
 
@@ -174,7 +175,9 @@ static int read_options(int argc, char **argv, struct options *to)
         else if (strcmp(argv[i], "--salt") == 0)
             to->salt = strtoull(value, NULL, 10);
         else if (strcmp(argv[i], "--nats") == 0)
-            to->url = value;
+            to->nats.url = value;
+        else if (strcmp(argv[i], "--nats-credentials") == 0)
+            to->nats.credentials = value;
         else if (strcmp(argv[i], "--ranks") == 0)
             to->ranks = (unsigned)strtoul(value, NULL, 10);
         else if (strcmp(argv[i], "--seconds") == 0)
@@ -189,8 +192,8 @@ static int read_options(int argc, char **argv, struct options *to)
     }
     bool ranks =
         to->ranks >= JOB_HOST_GPUS && to->ranks <= JOB_RANKS_MAX && to->ranks % JOB_HOST_GPUS == 0;
-    bool good =
-        (to->url || to->offline) && (to->run || ranks) && to->seconds > 0 && to->seconds < 3600;
+    bool good = (to->nats.url || to->offline) && (to->run || ranks) && to->seconds > 0 &&
+                to->seconds < 3600;
     return good ? 0 : usage();
 }
 
@@ -308,7 +311,7 @@ static void start(struct agents *agents, unsigned c, const struct options *optio
     char name[MUSTER_FLEET_NAME];
     struct muster_err err;
     const struct muster_link_options link = {
-        .nats = {.url = options->url}, .who = "fleet_agents", .log = stderr, .quiet = true};
+        .nats = options->nats, .who = "fleet_agents", .log = stderr, .quiet = true};
     uint64_t session = muster_unix_ns() << 20;
     muster_fleet_name(name, FLEET_TAPE_UID, FLEET_TAPE_RUN);
     *agents = (struct agents){.tape = tape, .first = c, .session = session};

@@ -3,12 +3,12 @@ is named over both hosts, once; a worker that is killed and a server that comes 
 has not the credentials is not heard. Skipped where nats-server is not installed.
 usage: fleet_nats_test.py MUSTER RECORDINGS"""
 
+import base64
 import json
 import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,7 +16,7 @@ import unittest
 
 import two_hosts
 import wire_oracle
-from nats_site import HOSTS, OtherVersion, Site, SlowRelay, StandInRas, free_port
+from nats_site import HOSTS, OtherVersion, Site, SlowRelay, StandInRas, free_port, talk
 
 MUSTER, RECORDINGS = map(os.path.abspath, (sys.argv.pop(1), sys.argv.pop(1)))
 
@@ -397,11 +397,7 @@ class Fleet(unittest.TestCase):
             at.worker("one")
             at.play("late-gpu", "muster-17", 240)
             at.until(lambda: at.told("one"), "a worker names somebody")
-            with socket.create_connection(("127.0.0.1", at.port), 10) as line:
-                line.sendall(b'CONNECT {"verbose":false}\r\nPUB $KV.muster_findings.version 1\r\n1\r\nPING\r\n')
-                said = b""
-                while b"PONG" not in said:
-                    said += line.recv(4096)
+            talk(at.port, "", ("PUB $KV.muster_findings.version", b"1"))
             later = at.worker("two")
             self.assertEqual(later.wait(60), 2)
             self.assertIn("the fleet there speaks version 1, this muster 4: update all workers and agents", at.log("two"))
@@ -460,20 +456,32 @@ class Fleet(unittest.TestCase):
                             "the reader is answered")
             self.assertIn("late_rank: rank 2", said.stdout)
             self.assertIn("rank", at.top("muster-12", "--nats-credentials", files["reader"]).stdout)
+            self.shut_in(at, re.search(r"job (\S+):", said.stdout)[1])
+
+    def shut_in(self, at, job):
+        """One user's agent as shipped: the server's word that it stored his message goes nowhere but to him, and he
+        reads nothing that others are answered. Else he could have another's lease overwritten."""
+        replies = ("$KV.muster_findings.version", f"$KV.muster_fleet.lease.{job}", f"muster.job.{job}")
+        asked = [(f"PUB muster.job.1000.his-00000000 {reply}", b"mflt") for reply in (*replies, "_INBOX.his")]
+        said = talk(at.port, "alice:change-me", (f"PUB muster.job.{job}", b"mflt"), *asked)
+        self.assertIn(b"Permissions Violation for Publish to", said)
+        at.until_log("worker", "his-00000000: (byte|not a message|wire version)")
+        time.sleep(2)  # a lease that another wrote is noticed within half a second
+        self.assertNotIn("given up", at.log("worker"))
+        version = talk(at.port, "worker:change-me", ("SUB mine 1", None),
+                       ("PUB $JS.API.STREAM.MSG.GET.KV_muster_findings mine",
+                        b'{"last_by_subj":"$KV.muster_findings.version"}'), until=b'"time":')
+        self.assertIn(b'"data":"%s"' % base64.b64encode(b"4"), version)
+        heard = talk(at.port, "alice:change-me", ("SUB _INBOX.> 1", None), *asked, until=b"MSG _INBOX.his ")
+        self.assertEqual(re.findall(rb"MSG (\S+)", heard), [b"_INBOX.his"])
+        self.assertIsNone(re.search(rf'messages_refused_total{{run="muster-12".*}} [1-9]', at.page("worker")))
 
     def hostile(self, at):
         """Another user's credentials: he reaches his own jobs' subjects, with nonsense, and no others."""
         job = f"muster.job.{os.getuid()}.muster-11"
-        with socket.create_connection(("127.0.0.1", at.port), 10) as line:
-            line.settimeout(10)
-            line.sendall(b'CONNECT {"verbose":false,"user":"mallory","pass":"own"}\r\n')
-            for subject in (job, "muster.job.4242.his-00000000", "muster.finding.0.x"):
-                for text in (b"mflt", b"mflt\x03" + b"\xff" * 400, b"mflt\x63", b""):
-                    line.sendall(f"PUB {subject} {len(text)}\r\n".encode() + text + b"\r\n")
-            line.sendall(b"PING\r\n")
-            said = b""
-            while b"PONG" not in said:
-                said += line.recv(4096)
+        said = talk(at.port, "mallory:own", *((f"PUB {subject}", text)
+                                              for subject in (job, "muster.job.4242.his-00000000", "muster.finding.0.x")
+                                              for text in (b"mflt", b"mflt\x03" + b"\xff" * 400, b"mflt\x63", b"")))
         self.assertIn(b"Permissions Violation for Publish to \"" + job.encode(), said)
         at.until_log("worker", "his-00000000: (byte|not a message|wire version)")
         self.assertEqual(at.told("worker"), [("late_rank", "2")])

@@ -29,6 +29,25 @@ def free_port():
         return one.getsockname()[1]
 
 
+def talk(port, login, *commands, until=b"PONG"):
+    """What a server says, until it says `until`, to commands of its protocol, (line, payload) each, of
+    USER:PASSWORD."""
+    user, _, password = login.partition(":")
+    who = {"verbose": False, **({"user": user, "pass": password} if login else {})}
+    with socket.create_connection(("127.0.0.1", port), 10) as line:
+        line.sendall(f"CONNECT {json.dumps(who)}\r\n".encode())
+        for command, payload in commands:
+            line.sendall(command.encode() + (b"" if payload is None else b" %d\r\n" % len(payload) + payload) + b"\r\n")
+        line.sendall(b"PING\r\n")
+        said = b""
+        while until not in said:
+            chunk = line.recv(4096)
+            if not chunk:
+                break
+            said += chunk
+    return said
+
+
 class StandInRas:
     """NCCL's RAS as its documentation describes it, on a port of its own; `report` is its JSON."""
 
