@@ -413,6 +413,10 @@ class Fleet(unittest.TestCase):
                 at.until_log(name, "does nats-server run there")
                 self.assertEqual(at.end(process), 0)
                 self.assertNotIn("credentials", at.log(name))
+            at.url = f"nats://127.0.0.1:{free_port()}"
+            for asked in (at.diagnose("muster-1"), at.top("muster-1")):
+                self.assertEqual(asked.returncode, 2)
+                self.assertIn(f"NATS {at.url} does not answer: does nats-server run there", asked.stderr)
 
     def test_credentials(self):
         """Agents with their own file, the worker with its; wrong ones are told, and nothing hangs."""
@@ -427,6 +431,9 @@ class Fleet(unittest.TestCase):
             self.assertIn("muster_agent_nats_up 0", at.page("agent-nodeA"))
             self.assertEqual(at.end(wrong), 0)
             os.remove(at.log_path("agent-nodeA"))
+            asked = at.diagnose("muster-11", "--nats-credentials", files["wrong"])
+            self.assertEqual(asked.returncode, 2)
+            self.assertIn("refuses this connection; wrong credentials?", asked.stderr)
             at.worker("worker", "--nats-credentials", files["fleet"])
             for host in HOSTS:
                 at.agent(host, "--nats-credentials", files["agent"])

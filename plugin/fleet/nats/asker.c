@@ -110,7 +110,9 @@ int muster_asker_open(const struct muster_asker_options *options, struct muster_
         free(one);
         return -1;
     }
-    for (unsigned i = 0; i < WAIT_MS / PAUSE_MS && !muster_link_is_up(one->link); i++)
+    for (unsigned i = 0;
+         i < WAIT_MS / PAUSE_MS && !muster_link_is_up(one->link) && !muster_link_is_over(one->link);
+         i++)
         nats_Sleep(PAUSE_MS);
     *asker = one;
     return 0;

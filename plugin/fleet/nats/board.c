@@ -76,7 +76,7 @@ int muster_board_open(struct muster_link *link, bool make, struct muster_board *
     jsCtx *js = muster_link_js(link);
     *board = (struct muster_board){.link = link};
     if (!muster_link_is_up(link) || !js)
-        return muster_fail(err, "NATS is not there");
+        return muster_link_why_down(link, err);
     natsStatus s = make ? make_stream(js) : NATS_OK;
     s = s == NATS_OK ? make_bucket(js, MUSTER_FLEET_BUCKET, MINUTE_NS, make, &board->leases) : s;
     s = s == NATS_OK ? make_bucket(js, BUCKET_FINDINGS, WEEK_NS, make, &board->findings) : s;

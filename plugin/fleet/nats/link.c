@@ -54,6 +54,14 @@ static void on_down(natsConnection *connection, void *arg)
     log_line(arg, "lost; trying again", last_error(connection));
 }
 
+static const char *refused_advice(const struct muster_link *link)
+{
+    return strncmp(link->options.nats.url, "tls://", 6) == 0
+               ? "no connection; does --nats-ca vouch for its certificate, are the credentials "
+                 "right?"
+               : "refuses this connection; wrong credentials?";
+}
+
 /* The library looks for servers that are away without end, and gives up one that refuses. */
 static void on_closed(natsConnection *connection, void *arg)
 {
@@ -64,13 +72,9 @@ static void on_closed(natsConnection *connection, void *arg)
         (link->logged_ns && now - link->logged_ns < LOG_NS))
         return;
     link->logged_ns = now;
-    log_line(
-        link,
-        strncmp(link->options.nats.url, "tls://", 6) == 0
-            ? "no connection; does --nats-ca vouch for its certificate, are the credentials right? "
-              "Trying again each five seconds"
-            : "refuses this connection; wrong credentials? Trying again each five seconds",
-        why);
+    char what[160];
+    snprintf(what, sizeof what, "%s Trying again each five seconds", refused_advice(link));
+    log_line(link, what, why);
 }
 
 /* What the server refuses. Lost heartbeats and slow consumers are seen by what does not come. */
@@ -253,8 +257,7 @@ void muster_link_close(struct muster_link *link)
 
 unsigned muster_link_tend(struct muster_link *link, uint64_t now_ns)
 {
-    bool over = !link->connection || natsConnection_IsClosed(link->connection);
-    if (over && now_ns >= link->anew_ns) {
+    if (muster_link_is_over(link) && now_ns >= link->anew_ns) {
         drop(link);
         begin(link, now_ns);
     }
@@ -265,6 +268,24 @@ bool muster_link_is_up(const struct muster_link *link)
 {
     return link->connection &&
            natsConnection_Status(link->connection) == NATS_CONN_STATUS_CONNECTED;
+}
+
+bool muster_link_is_over(const struct muster_link *link)
+{
+    return !link->connection || natsConnection_IsClosed(link->connection);
+}
+
+int muster_link_why_down(const struct muster_link *link, struct muster_err *err)
+{
+    const char *url = link->options.nats.url;
+    const char *why = link->connection ? last_error(link->connection) : nats_GetLastError(NULL);
+    if (muster_link_is_over(link))
+        return muster_fail(err, "NATS %s: %s%s%s", url, refused_advice(link),
+                           why && why[0] ? ": " : "", why ? why : "");
+    return muster_fail(err,
+                       "NATS %s does not answer: does nats-server run there, and does this host "
+                       "reach it? Else give another address: --nats nats://HOST:PORT",
+                       url);
 }
 
 natsConnection *muster_link_connection(const struct muster_link *link)

@@ -43,6 +43,10 @@ void muster_link_close(struct muster_link *link);
  * gone then. */
 unsigned muster_link_tend(struct muster_link *link, uint64_t now_ns);
 bool muster_link_is_up(const struct muster_link *link);
+/* The library has given it up. */
+bool muster_link_is_over(const struct muster_link *link);
+/* Of one that is not up: the reason as far as it is known, and what to look at. Returns -1. */
+int muster_link_why_down(const struct muster_link *link, struct muster_err *err);
 /* NULL while there is none. */
 natsConnection *muster_link_connection(const struct muster_link *link);
 jsCtx *muster_link_js(const struct muster_link *link);
