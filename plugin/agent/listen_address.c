@@ -90,7 +90,12 @@ int muster_listen_open(const char *where, char *name, size_t size, struct muster
     int error = errno;
     freeaddrinfo(list);
     if (fd < 0)
-        return muster_fail(err, "cannot listen on %.100s: %s", where, strerror(error));
+        return muster_fail(err, "cannot listen on %.100s: %s; %s", where, strerror(error),
+                           error == EADDRINUSE
+                               ? "does another one serve there already? Else another port: "
+                                 "--listen ADDR:PORT"
+                               : "give one of this host's addresses: --listen ADDR:PORT, or :PORT "
+                                 "for all");
     name_of(fd, name, size);
     return fd;
 }

@@ -416,7 +416,7 @@ class Agent(clean.CleanCase):
     def test_where_it_cannot_listen(self):
         self.serve()
         taken = "%s:%d" % self.address
-        for where, says in ((taken, "in use"), ("nowhere", "no place to listen"),
+        for where, says in ((taken, "in use; does another one serve there already? Else another port: --listen"), ("nowhere", "no place to listen"),
                             ("127.0.0.1:70000", "no place to listen"), ("a.name:1", "numbers")):
             done = subprocess.run([MUSTER, "agent", "--listen", where], env=self.environment, text=True,
                                   capture_output=True)
