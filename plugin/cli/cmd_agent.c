@@ -73,6 +73,8 @@ static int run(const struct muster_cmd *self, int argc, char **argv)
         return status;
     if (given.own && given.all)
         return muster_opt_wrong(self, "--own and --all exclude each other");
+    if (!given.nats.url && (given.nats.credentials || given.nats.ca))
+        return muster_opt_wrong(self, "--nats-credentials and --nats-ca are of --nats URL");
     if (given.nats.url && given.once)
         return muster_opt_wrong(self, "--once tells nobody: without --nats");
     muster_cmd_settings(self, &settings);

@@ -238,13 +238,15 @@ class Fleet(unittest.TestCase):
         with site() as at:
             for host in HOSTS:
                 at.agent(host)
-            at.worker("worker")
+            worker = at.worker("worker")
             at.play("clean", "muster-9", 25)
             at.until_log("worker", "job .*muster-9.*: taken")
             done = at.until(lambda: (d := at.diagnose("muster-9")).returncode == 0 and
                             "4 of 4 ranks" in d.stdout and d, "the job is heard")
             self.assertIn("nobody is named", done.stdout)
             self.assertEqual(at.told("worker"), [])
+            self.assertEqual(at.end(worker), 0)
+            self.assertNotIn("lost", at.log("worker"))  # who goes has lost nothing
 
     def test_a_rank_that_is_killed_while_nothing_hangs(self):
         """Told by the worker, its host's agent and `diagnose --live` there; not that the others are ended then."""
@@ -433,7 +435,7 @@ class Fleet(unittest.TestCase):
             os.remove(at.log_path("agent-nodeA"))
             asked = at.diagnose("muster-11", "--nats-credentials", files["wrong"])
             self.assertEqual(asked.returncode, 2)
-            self.assertIn("refuses this connection; wrong credentials?", asked.stderr)
+            self.assertIn("refuses this connection; wrong credentials, or a server with TLS", asked.stderr)
             at.worker("worker", "--nats-credentials", files["fleet"])
             for host in HOSTS:
                 at.agent(host, "--nats-credentials", files["agent"])
@@ -503,6 +505,13 @@ class Fleet(unittest.TestCase):
             at.until_log("agent-nodeA", "certificate")
             self.assertIn("muster_agent_nats_up 0", at.page("agent-nodeA"))
             self.assertEqual(at.end(doubts), 0)
+            asked = at.diagnose("muster-12")
+            self.assertEqual(asked.returncode, 2)
+            self.assertIn("does --nats-ca vouch for its certificate", asked.stderr)
+            plain = subprocess.run([MUSTER, "diagnose", "--fleet", "muster-12", "--nats", at.url.replace("tls", "nats")],
+                                   capture_output=True, text=True, timeout=20, env=at.environment)
+            self.assertEqual(plain.returncode, 2)
+            self.assertIn("or a server with TLS, which is tls://", plain.stderr)
             os.remove(at.log_path("agent-nodeA"))
             for host in HOSTS:
                 at.agent(host, *ca)
@@ -558,6 +567,24 @@ class Fleet(unittest.TestCase):
             self.assertEqual(process.wait(20), 2)
             self.assertIn("--nats-credentials FILE", at.log("agent"))
             self.assertNotIn("secret", at.log("agent"))
+
+    def test_what_can_never_work_is_refused(self):
+        """With what was expected, by agents, workers and questions."""
+        with site() as at:
+            for given, says in ((("head:4222",), "expected nats://HOST:PORT"), (("http://head",), "expected nats://"),
+                                (("nats://",), "expected nats://"), (("nats://:4222",), "expected nats://"),
+                                (("nats://[::1]:99999",), "expected nats://"), ((",",), "expected nats://"),
+                                (("nats://head:4222", "--nats-credentials", "none"), "a line USER:PASSWORD or TOKEN"),
+                                (("tls://head:4222", "--nats-ca", "none"), "expected certificates in PEM")):
+                for command in (("agent", "--listen", "127.0.0.1:0"), ("fleet",), ("diagnose", "--fleet", "a-job"),
+                                ("top", "--once", "--fleet", "a-job")):
+                    done = subprocess.run([MUSTER, *command, "--nats", *given], capture_output=True, text=True,
+                                          timeout=20, env=at.environment)
+                    self.assertEqual((done.returncode, says in done.stderr), (2, True), (command, given, done.stderr))
+            done = subprocess.run([MUSTER, "agent", "--nats-credentials", "FILE"], capture_output=True, text=True,
+                                  timeout=20, env=at.environment)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("are of --nats URL", done.stderr)
 
 
 if __name__ == "__main__":

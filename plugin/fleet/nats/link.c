@@ -4,8 +4,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 enum { CREDENTIALS_BYTES = 512, SERVERS = 16 };
 #define ANEW_NS      (5 * MUSTER_NS_PER_S)
@@ -51,15 +53,18 @@ static const char *last_error(natsConnection *connection)
 
 static void on_down(natsConnection *connection, void *arg)
 {
-    log_line(arg, "lost; trying again", last_error(connection));
+    const struct muster_link *link = arg;
+    if (!atomic_load_explicit(&link->ending, memory_order_relaxed))
+        log_line(link, "lost; trying again", last_error(connection));
 }
 
 static const char *refused_advice(const struct muster_link *link)
 {
     return strncmp(link->options.nats.url, "tls://", 6) == 0
-               ? "no connection; does --nats-ca vouch for its certificate, are the credentials "
-                 "right?"
-               : "refuses this connection; wrong credentials?";
+               ? "no connection; has it TLS, does --nats-ca vouch for its certificate, are the "
+                 "credentials right?"
+               : "refuses this connection; wrong credentials, or a server with TLS, which is "
+                 "tls://HOST:PORT?";
 }
 
 /* The library looks for servers that are away without end, and gives up one that refuses. */
@@ -72,7 +77,7 @@ static void on_closed(natsConnection *connection, void *arg)
         (link->logged_ns && now - link->logged_ns < LOG_NS))
         return;
     link->logged_ns = now;
-    char what[160];
+    char what[192];
     snprintf(what, sizeof what, "%s Trying again each five seconds", refused_advice(link));
     log_line(link, what, why);
 }
@@ -103,7 +108,10 @@ static int read_secret(struct muster_link *link, struct muster_err *err)
     if (!path)
         return 0;
     if (!file)
-        return muster_fail(err, "%s: %s", path, strerror(errno));
+        return muster_fail(err,
+                           "--nats-credentials %s: %s; expected a NATS credentials file, or a line "
+                           "USER:PASSWORD or TOKEN",
+                           path, strerror(errno));
     size_t n = fread(link->secret, 1, sizeof link->secret - 1, file);
     fclose(file);
     link->secret[n] = '\0';
@@ -119,21 +127,33 @@ static int read_secret(struct muster_link *link, struct muster_err *err)
                                          path);
 }
 
+/* HOST, HOST:PORT or [ADDRESS]:PORT. */
+static bool is_host(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    uint64_t port = 1;
+    bool has_port = colon && !strchr(colon, ']');
+    return text[0] && text[0] != ':' && text[0] != '/' &&
+           (!has_port || (muster_text_u64(colon + 1, &port) && port > 0 && port <= UINT16_MAX));
+}
+
 /* The list at the commas, in place. */
 static int check_urls(char *list, const char *url[SERVERS], int *n, struct muster_err *err)
 {
     char *rest = NULL;
     *n = 0;
     for (char *one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
-        bool known = strncmp(one, "nats://", 7) == 0 || strncmp(one, "tls://", 6) == 0;
+        const char *host = strncmp(one, "nats://", 7) == 0  ? one + 7
+                           : strncmp(one, "tls://", 6) == 0 ? one + 6
+                                                            : "";
         if (*n == SERVERS)
             return muster_fail(err, "--nats: more than %d servers", SERVERS);
-        if (!known)
-            return muster_fail(err, "--nats \"%s\": expected nats://HOST:PORT or tls://HOST:PORT",
-                               one);
         if (strchr(one, '@'))
             return muster_fail(err, "--nats: credentials in an address are seen by every user of "
                                     "this host: put them into a file, --nats-credentials FILE");
+        if (!is_host(host))
+            return muster_fail(err, "--nats \"%s\": expected nats://HOST:PORT or tls://HOST:PORT",
+                               one);
         url[(*n)++] = one;
     }
     return *n ? 0 : muster_fail(err, "--nats: expected nats://HOST:PORT or tls://HOST:PORT");
@@ -229,6 +249,9 @@ int muster_link_open(const struct muster_link_options *options, struct muster_li
     one->options = *options;
     rc = check_urls(list, url, &urls, err);
     rc = rc == 0 ? read_secret(one, err) : rc;
+    if (rc == 0 && options->nats.ca && access(options->nats.ca, R_OK) != 0)
+        rc = muster_fail(err, "--nats-ca %s: %s; expected certificates in PEM", options->nats.ca,
+                         strerror(errno));
     if (rc == 0 && set_options(one, url, urls) != NATS_OK)
         rc = muster_fail(err, "NATS %s: %s", options->nats.url, nats_GetLastError(NULL));
     free(list);
