@@ -390,6 +390,18 @@ class Fleet(unittest.TestCase):
             self.assertNotIn("another version", said)
             relay.close()
 
+    def test_where_all_agents_are_of_another_version(self):
+        """The page has such a job, too: its alert needs what is refused."""
+        with site() as at:
+            relay = OtherVersion(at.port, 1)
+            for host in HOSTS:
+                at.agent(host, url=relay.url)
+            at.worker("worker")
+            at.play("late-gpu", "muster-16.0", 240)
+            at.until(lambda: re.search(r'^muster_fleet_messages_refused_total{run="muster-16_0",uid="\d+"} [1-9]',
+                                       at.page("worker"), re.M), "the page counts them")
+            relay.close()
+
     def test_a_worker_of_another_version(self):
         """Two of them would judge one job by different rules: the later one ends and says what to do; the first
         keeps its jobs."""

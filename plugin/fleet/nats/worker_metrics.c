@@ -20,12 +20,30 @@ static void add_finding(void *arg, const struct muster_finding *finding)
                                adding->uid, finding);
 }
 
+/* As its agents name it; where none that is understood did, as its subject does: UID.RUN-HASH. */
+static void name_job(const struct muster_join *join, struct muster_worker_job *job)
+{
+    const char *last = strrchr(join->run_dir, '/');
+    if (last) {
+        snprintf(job->uid, sizeof job->uid, "%u", join->uid);
+        snprintf(job->run, sizeof job->run, "%s", last + 1);
+        return;
+    }
+    size_t uid = strcspn(join->name, ".");
+    const char *run = join->name + uid + (join->name[uid] == '.');
+    const char *hash = strrchr(run, '-');
+    size_t bytes = hash ? (size_t)(hash - run) : strlen(run);
+    bytes = bytes < sizeof job->run ? bytes : sizeof job->run - 1;
+    uid = uid < sizeof job->uid ? uid : sizeof job->uid - 1;
+    memcpy(job->uid, join->name, uid); /* the rest is 0 */
+    memcpy(job->run, run, bytes);
+}
+
 void muster_worker_picture_add(struct muster_worker_picture *picture,
                                const struct muster_held_job *held)
 {
     const struct muster_join *join = muster_held_job_join(held);
-    const char *last = strrchr(join->run_dir, '/');
-    if (!last || !muster_grow(&picture->job, picture->jobs, sizeof *picture->job))
+    if (!muster_grow(&picture->job, picture->jobs, sizeof *picture->job))
         return;
     struct muster_worker_job *job = &picture->job[picture->jobs];
     *job = (struct muster_worker_job){
@@ -34,8 +52,7 @@ void muster_worker_picture_add(struct muster_worker_picture *picture,
         .lost = join->lost,
         .refused = join->refused,
         .silenced = muster_evaluator_silenced(muster_held_job_evaluator(held))};
-    snprintf(job->run, sizeof job->run, "%s", last + 1);
-    snprintf(job->uid, sizeof job->uid, "%u", join->uid);
+    name_job(join, job);
     picture->jobs++;
     struct adding adding = {picture, job, join->uid};
     muster_evaluator_findings(muster_held_job_evaluator(held), add_finding, &adding);

@@ -17,7 +17,7 @@ struct muster_worker_job {
 /* A picture of the worker, taken by its thread and printed by the server's. */
 struct muster_worker_picture {
     struct muster_worker_job *job;
-    size_t jobs;
+    size_t jobs; /* that are held */
     struct muster_finding_metrics findings;
     bool up;
     uint64_t cpu_ns;
