@@ -79,6 +79,9 @@ static void take_job(struct worker *worker, const char *name)
                                           worker->options->settings->hang_seconds * MUSTER_NS_PER_S,
                                       .log = worker->options->log,
                                       .ever = worker->ever};
+    if (worker->jobs == JOBS)
+        log_line(worker, "it has 1,024 jobs and takes no more: start another worker, and see who "
+                         "tells of so many");
     if (worker->jobs == JOBS || strlen(name) >= MUSTER_FLEET_NAME ||
         !muster_leases_take(worker->leases, name))
         return;
