@@ -165,16 +165,21 @@ class Job:
             if number_of in process["class"]:
                 process["op"].append((*process["class"][number_of], number, end - begin))
 
-    def costs_of_all(self):
-        """By rank: in how many operations it was compared, how long it made others wait and waited, in all operations
-        that all members of a communicator have and leave together."""
-        together, members, costs = {}, {}, {}
+    def scored(self):
+        """(communicator, of a graph, number, rank, how long it took) of all that members leave together."""
         for process in self.process.values():
             for comm, func, flags, number, took in process["op"]:
                 told = process["comm"].get(comm)
                 if told and took > 0 and not flags & (UNSCORED | INCOMPLETE) and func in (1, 2, 3, 8):
-                    members.setdefault(told["id"], set()).add(process["rank"])
-                    together.setdefault((told["id"], bool(flags & GRAPH), number), {})[process["rank"]] = took
+                    yield told["id"], bool(flags & GRAPH), number, process["rank"], took
+
+    def costs_of_all(self):
+        """By rank: in how many operations it was compared, how long it made others wait and waited, in all operations
+        that all members of a communicator have and leave together."""
+        together, members, costs = {}, {}, {}
+        for comm, graph, number, rank, took in self.scored():
+            members.setdefault(comm, set()).add(rank)
+            together.setdefault((comm, graph, number), {})[rank] = took
         for (comm, _, _), at in together.items():
             if len(at) < 2 or len(at) < len(members[comm]):
                 continue
@@ -188,12 +193,8 @@ class Job:
         """By rank: how long it waited and made others wait, in the first so many operations of its communicator
         that all ranks have and leave together. (Jobs of one communicator.)"""
         together = {}
-        for process in self.process.values():
-            for comm, func, flags, number, took in process["op"]:
-                told = process["comm"].get(comm)
-                if told and took > 0 and not flags & (UNSCORED | INCOMPLETE) and func in (1, 2, 3, 8):
-                    at = together.setdefault((bool(flags & GRAPH), number), {})
-                    at[process["rank"]] = took
+        for _, graph, number, rank, took in self.scored():
+            together.setdefault((graph, number), {})[rank] = took
         ranks = {process["rank"] for process in self.process.values()}
         whole = [at for _, at in sorted(together.items()) if set(at) == ranks][:first]
         return {rank: (len(whole), sum(max(at.values()) - at[rank] for at in whole),
