@@ -82,9 +82,10 @@ class Access(unittest.TestCase):
                 files[user] = os.path.join(at.folder, user + ".credentials")
                 with open(files[user], "w", encoding="utf-8") as file:
                     file.write(user + ":change-me\n")
-            at.worker("worker", "--nats-credentials", files["worker"])
             for host in HOSTS:
                 at.agent(host, "--nats-credentials", files["agent"])
+            self.nobody_takes_it(at, files)
+            at.worker("worker", "--nats-credentials", files["worker"])
             at.play("late-gpu", "muster-12", 60)
             at.until(lambda: at.told("worker"), "a worker names somebody")
             said = at.until(lambda: (d := at.diagnose("muster-12", "--nats-credentials", files["reader"])).stdout and d,
@@ -92,6 +93,16 @@ class Access(unittest.TestCase):
             self.assertIn("late_rank: rank 2", said.stdout)
             self.assertIn("rank", at.top("muster-12", "--nats-credentials", files["reader"]).stdout)
             self.shut_in(at, re.search(r"job (\S+):", said.stdout)[1])
+
+    def nobody_takes_it(self, at, files):
+        """Without a worker there is no stream; an agent is none."""
+        at.play("clean", "muster-11", 60)
+        at.until_log("agent-nodeA", "does not take messages .no answer.; .*Does muster fleet run")
+        self.assertIn("muster_agent_nats_up 0", at.page("agent-nodeA"))
+        wrong = at.worker("wrong", "--nats-credentials", files["agent"])
+        at.until_log("wrong", "something is not permitted to these credentials")
+        at.until_log("wrong", "or may these credentials not ask")
+        self.assertEqual(at.end(wrong), 0)
 
     def shut_in(self, at, job):
         """One user's agent as shipped: the server's word that it stored his message goes nowhere but to him, and he

@@ -89,7 +89,8 @@ int muster_board_open(struct muster_link *link, bool make, struct muster_board *
     else if (s == NATS_TIMEOUT)
         muster_fail(
             err,
-            "NATS did not answer within %d s: is its host or its disk overloaded? Trying again",
+            "NATS did not answer within %d s: is its host or its disk overloaded, or may these "
+            "credentials not ask (docs/fleet.md)?",
             MUSTER_LINK_WAIT_MS / 1000);
     else if (s != NATS_OK && why && strstr(why, "insufficient"))
         muster_fail(err,

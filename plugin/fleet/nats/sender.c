@@ -25,21 +25,16 @@ struct muster_sender {
 
 /* ---- what the server answers ---- */
 
-static void log_refused(struct muster_sender *sender, const jsPubAckErr *why)
+static void log_refused(struct muster_sender *sender, const char *why, const char *advice)
 {
     uint64_t now = muster_now_ns();
     sender->refused = true;
     if (sender->logged_ns && now - sender->logged_ns < LOG_NS)
         return;
     sender->logged_ns = now;
-    bool nobody = why->Err == NATS_NO_RESPONDERS;
     fprintf(sender->options.log,
             "%s: NATS %s does not take messages (%s); a minute of them is kept. %s\n",
-            sender->options.who, sender->options.nats.url,
-            why->ErrText ? why->ErrText : natsStatus_GetText(why->Err),
-            nobody ? "No stream takes " MUSTER_FLEET_JOBS ".>: start muster fleet, which makes it, "
-                     "with JetStream on"
-                   : "See the server's log: its disk, its limits, what these credentials may");
+            sender->options.who, sender->options.nats.url, why, advice);
     fflush(sender->options.log);
 }
 
@@ -56,7 +51,12 @@ static void on_acked(jsCtx *js, natsMsg *message, jsPubAck *ack, jsPubAckErr *wh
         if (ack && sender->refused)
             sender->refused = false;
         else if (!ack && why->Err != NATS_TIMEOUT)
-            log_refused(sender, why);
+            log_refused(sender, why->ErrText ? why->ErrText : natsStatus_GetText(why->Err),
+                        why->Err == NATS_NO_RESPONDERS
+                            ? "No stream takes " MUSTER_FLEET_JOBS
+                              ".>: start muster fleet, which makes it, with JetStream on"
+                            : "See the server's log: its disk, its limits, what these credentials "
+                              "may");
         pthread_mutex_unlock(&sender->lock);
     }
     natsMsg_Destroy(message);
@@ -93,8 +93,13 @@ static void forget_sent(const struct muster_sender *sender)
 static bool recall(struct muster_sender *sender, unsigned begun, bool up, uint64_t now_ns)
 {
     pthread_mutex_lock(&sender->lock);
-    bool over = begun != sender->begun || (sender->was_up && !up) ||
-                muster_outbox_overdue(&sender->outbox, now_ns);
+    bool anew = begun != sender->begun || (sender->was_up && !up);
+    bool over = anew || muster_outbox_overdue(&sender->outbox, now_ns);
+    /* A subject of another account, of which there is no stream, is not answered at all. */
+    if (over && !anew && up)
+        log_refused(sender, "no answer",
+                    "Does muster fleet run, which makes the stream for them? Is the host or the "
+                    "disk of NATS overloaded?");
     bool waits = begun == sender->begun && sender->outbox.flying > 0;
     if (over)
         muster_outbox_recall(&sender->outbox);
