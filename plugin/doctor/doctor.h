@@ -23,6 +23,12 @@ struct muster_nccl_library {
     int cuda;    /* that it was built for, 13000; 0: not in its text */
 };
 
+/* A variable that a file sets for NCCL, where the environment does not. */
+struct muster_doctor_set {
+    const char *name, *value;
+    const char *from; /* "/etc/nccl.conf:3" */
+};
+
 struct muster_doctor {
     struct muster_arena *memory; /* of one examination */
     struct muster_checks *checks;
@@ -36,6 +42,9 @@ struct muster_doctor {
     unsigned local_ranks; /* that will run on this host: by the launcher, else one a GPU */
     enum { MUSTER_DOCTOR_AUTO, MUSTER_DOCTOR_ACTIVE, MUSTER_DOCTOR_PASSIVE } activity;
     char no_driver[384]; /* filled by muster_doctor_driver: why nothing can be asked of it */
+    /* filled by muster_doctor_environment */
+    const struct muster_doctor_set *set;
+    int sets;
     /* filled by muster_doctor_nccl */
     struct muster_nccl_library library[MUSTER_DOCTOR_LIBRARIES];
     int libraries;
@@ -58,6 +67,10 @@ void muster_doctor_ways(struct muster_doctor *doctor);
 /* A variable of this environment, else of the job's log: nothing is loaded or opened by such a
  * value. NULL: set in neither. */
 const char *muster_doctor_setting(const struct muster_doctor *doctor, const char *name);
+/* The same of this environment (also an empty one), else of the files that NCCL adds to it. `from`,
+ * unless it is NULL: the file and line, "" for the environment. NULL: set in neither. */
+const char *muster_doctor_variable(const struct muster_doctor *doctor, const char *name,
+                                   const char **from);
 /* Libraries on this host; first, because others ask for the version. */
 void muster_doctor_nccl(struct muster_doctor *doctor);
 void muster_doctor_environment(struct muster_doctor *doctor);

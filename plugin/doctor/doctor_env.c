@@ -20,6 +20,8 @@ enum { VARIABLES_MAX = 512, CONF_MAX = 64 << 10 };
 struct environment {
     struct muster_env_variable at[VARIABLES_MAX];
     size_t n;
+    struct muster_doctor_set set[2 * MUSTER_CONF_LINES]; /* of two files */
+    int sets;
     struct muster_arena *memory;
 };
 
@@ -72,9 +74,13 @@ static void read_conf(struct environment *environment, struct muster_check *chec
             muster_check_evidence(check, "%s:%u sets %s=%s%s", path, conf->at[i].line,
                                   conf->at[i].name, conf->at[i].value,
                                   set ? ", but it is set already: without effect" : "");
+            if (set)
+                continue;
             snprintf(line, sizeof line, "%s=%s", conf->at[i].name, conf->at[i].value);
-            if (!set)
-                add(environment, line);
+            add(environment, line);
+            environment->set[environment->sets++] = (struct muster_doctor_set){
+                conf->at[i].name, conf->at[i].value,
+                muster_arena_format(environment->memory, "%s:%u", path, conf->at[i].line)};
         }
     }
 }
@@ -152,6 +158,21 @@ static void evaluate_topology_file(const struct muster_doctor *doctor,
                          file);
     muster_check_advice(check,
                         "is it of this type of machine? Unset it, and see whether the job works");
+}
+
+const char *muster_doctor_variable(const struct muster_doctor *doctor, const char *name,
+                                   const char **from)
+{
+    const char *value = getenv(name);
+    if (from)
+        *from = "";
+    for (int i = 0; i < doctor->sets && !value; i++)
+        if (strcmp(doctor->set[i].name, name) == 0) {
+            value = doctor->set[i].value;
+            if (from)
+                *from = doctor->set[i].from;
+        }
+    return value;
 }
 
 /* NCCL_CONF_FILE instead of ~/.nccl.conf, then /etc/nccl.conf. */
@@ -343,6 +364,8 @@ void muster_doctor_environment(struct muster_doctor *doctor)
     for (char **variable = environ; *variable; variable++)
         add(environment, *variable);
     read_files(doctor, environment);
+    doctor->set = environment->set;
+    doctor->sets = environment->sets;
     add_logged(doctor, environment);
     list_all(doctor, environment);
     if (doctor->loaded >= 0)

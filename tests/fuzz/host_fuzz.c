@@ -147,6 +147,7 @@ static void look(const struct muster_survey *survey, const char *sysfs, const ch
     struct muster_causes causes;
     struct muster_err err;
     FILE *out = fopen("/dev/null", "w");
+    muster_doctor_environment(&doctor);
     muster_doctor_network(&doctor);
     muster_doctor_driver(&doctor);
     muster_doctor_firewall(&doctor);

@@ -110,12 +110,14 @@ static bool is_bridge(const struct muster_interface *interface)
 }
 
 /* In a subnet where none of the interfaces is that NCCL takes. */
-static bool is_elsewhere(const struct muster_interfaces *interfaces,
+static bool is_elsewhere(const struct muster_doctor *doctor,
+                         const struct muster_interfaces *interfaces,
                          const struct muster_interface *on)
 {
     struct muster_choice choice;
-    muster_interfaces_choose(interfaces, muster_env("NCCL_SOCKET_IFNAME"),
-                             muster_env("NCCL_SOCKET_FAMILY"), NULL, &choice);
+    muster_interfaces_choose(interfaces, muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", NULL),
+                             muster_doctor_variable(doctor, "NCCL_SOCKET_FAMILY", NULL), NULL,
+                             &choice);
     for (int i = 0; i < choice.n; i++) {
         const struct muster_interface *taken = &interfaces->at[choice.at[i]];
         if (strcmp(taken->name, on->name) == 0 || muster_interfaces_same_subnet(taken, on))
@@ -140,8 +142,9 @@ static void suspect_address(struct muster_check *check, const char *what,
 }
 
 /* Whether an address of this host that is given to others leads them anywhere. */
-static void evaluate_address(struct muster_check *check, const struct muster_interfaces *interfaces,
-                             const char *what, const struct muster_interface *is)
+static void evaluate_address(const struct muster_doctor *doctor, struct muster_check *check,
+                             const struct muster_interfaces *interfaces, const char *what,
+                             const struct muster_interface *is)
 {
     char text[96];
     const struct muster_interface *on = muster_doctor_owner(interfaces, is);
@@ -149,7 +152,7 @@ static void evaluate_address(struct muster_check *check, const struct muster_int
     bool loopback = muster_interfaces_loopback(is), bridge = on && is_bridge(on);
     muster_check_evidence(check, "%s is %s%s%s", what, text, on ? " on " : "", on ? on->name : "");
     if (!loopback && !bridge) {
-        if (!on || is_elsewhere(interfaces, on))
+        if (!on || is_elsewhere(doctor, interfaces, on))
             suspect_address(check, what, on);
         return;
     }
@@ -196,7 +199,7 @@ static void evaluate_own_name(struct muster_doctor *doctor, struct muster_check 
     if (!muster_doctor_is_live(doctor)) {
         if (look_up_recorded(doctor, name, &address)) {
             if (several)
-                evaluate_address(check, interfaces, what, &address);
+                evaluate_address(doctor, check, interfaces, what, &address);
         } else if (!several && has_hosts_file(doctor)) {
             report_no_address(check, what);
         }
@@ -208,7 +211,7 @@ static void evaluate_own_name(struct muster_doctor *doctor, struct muster_check 
         muster_check_evidence(check, "%s: %.120s", name, err.text);
         report_no_address(check, what);
     } else if (several) {
-        evaluate_address(check, interfaces, what, &address);
+        evaluate_address(doctor, check, interfaces, what, &address);
     }
 }
 
@@ -244,7 +247,8 @@ static void evaluate_interface(struct muster_check *check,
     muster_check_advice(check, "Gloo and TensorPipe take exact names, without = or ^");
 }
 
-static void evaluate_comm_id(struct muster_check *check, const struct muster_interfaces *interfaces)
+static void evaluate_comm_id(const struct muster_doctor *doctor, struct muster_check *check,
+                             const struct muster_interfaces *interfaces)
 {
     const char *id = muster_env("NCCL_COMM_ID");
     char name[128];
@@ -254,7 +258,7 @@ static void evaluate_comm_id(struct muster_check *check, const struct muster_int
         return;
     snprintf(name, sizeof name, "%.*s", (int)(strrchr(id, ':') - id), id);
     if (muster_doctor_resolve(name, &address, &err) == 0) {
-        evaluate_address(check, interfaces, "NCCL_COMM_ID", &address);
+        evaluate_address(doctor, check, interfaces, "NCCL_COMM_ID", &address);
         return;
     }
     muster_check_worse(check, MUSTER_CHECK_PROBLEM);
@@ -281,5 +285,5 @@ void muster_doctor_names(struct muster_doctor *doctor)
     if (name[0] && check->status == MUSTER_CHECK_OK && !muster_env("GLOO_SOCKET_IFNAME"))
         evaluate_own_name(doctor, check, interfaces, name);
     if (muster_doctor_several_hosts())
-        evaluate_comm_id(check, interfaces);
+        evaluate_comm_id(doctor, check, interfaces);
 }

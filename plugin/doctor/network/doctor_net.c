@@ -108,7 +108,9 @@ static void evaluate_chosen(struct muster_check *check, const struct muster_inte
     if (muster_interfaces_loopback(first)) {
         muster_check_worse(check, several_hosts ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
         muster_check_advice(check, "lo reaches no other host: name the right interface in "
-                                   "NCCL_SOCKET_IFNAME (^docker0 alone lets lo in: ^docker,lo)");
+                                   "NCCL_SOCKET_IFNAME, or unset it (^docker0 alone lets lo in, "
+                                   "which stands first: ^docker,lo); NCCL leaves both out by "
+                                   "itself");
     } else if (muster_interfaces_link_local(first)) {
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_advice(check, "a link-local address is not routed: name the right interface "
@@ -120,6 +122,23 @@ static void evaluate_chosen(struct muster_check *check, const struct muster_inte
                             "not reach it; name the right one in NCCL_SOCKET_IFNAME",
                             first->name);
     }
+}
+
+/* A list of what is left out takes lo first, as it takes everything else: NCCL's own list of last
+ * resorts does not count beside it. */
+static void evaluate_excluded(struct muster_check *check, const struct muster_interface *first,
+                              const char *ifname, const char *from)
+{
+    if (!muster_interfaces_loopback(first) || !ifname || *ifname != '^')
+        return;
+    muster_check_found(check, "%s, which NCCL_SOCKET_IFNAME=%.100s does not leave out", first->name,
+                       ifname);
+    if (*from)
+        muster_check_advice(check,
+                            "in %.200s write NCCL_SOCKET_IFNAME=^docker,lo, or delete the line: "
+                            "NCCL leaves both out by itself, and lo, which stands first, reaches "
+                            "no other host",
+                            from);
 }
 
 /* Networks that containers get which ask for none; on each host another one, of the same addresses.
@@ -194,7 +213,8 @@ static void suspect_another_network(const struct muster_doctor *doctor, struct m
 {
     const struct muster_interface *first = &interfaces->at[choice->at[0]];
     if (check->suspect[0] || check->status != MUSTER_CHECK_OK || !muster_doctor_several_hosts() ||
-        muster_env("NCCL_SOCKET_IFNAME") || muster_doctor_uses_rdma(doctor))
+        muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", NULL) ||
+        muster_doctor_uses_rdma(doctor))
         return;
     for (int i = 1; i < choice->n; i++) {
         const struct muster_interface *at = &interfaces->at[choice->at[i]];
@@ -223,7 +243,8 @@ static long long speed_of(const struct muster_doctor *doctor, const char *name)
 
 bool muster_doctor_uses_rdma(const struct muster_doctor *doctor)
 {
-    const char *net = getenv("NCCL_NET"), *off = getenv("NCCL_IB_DISABLE");
+    const char *net = muster_doctor_variable(doctor, "NCCL_NET", NULL);
+    const char *off = muster_doctor_variable(doctor, "NCCL_IB_DISABLE", NULL);
     return muster_doctor_entries(doctor->sysfs, "class/infiniband") > 0 &&
            !(off && strcmp(off, "1") == 0) && !(net && strcasecmp(net, "Socket") == 0);
 }
@@ -282,14 +303,16 @@ static void suspect_no_rdma(const struct muster_doctor *doctor, struct muster_ch
     check->suspect_of = "slow_transfer";
 }
 
-static void check_choice(struct muster_doctor *doctor, const struct muster_interfaces *interfaces,
-                         const char *ifname)
+static void check_choice(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)
 {
     struct muster_choice choice;
+    const char *from, *ifname = muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", &from);
     char text[96];
     struct muster_check *check =
         muster_check_begin(doctor->checks, "net.interface", "F19,F20,F21,F24");
-    muster_interfaces_choose(interfaces, ifname, getenv("NCCL_SOCKET_FAMILY"), NULL, &choice);
+    muster_interfaces_choose(interfaces, ifname,
+                             muster_doctor_variable(doctor, "NCCL_SOCKET_FAMILY", NULL), NULL,
+                             &choice);
     muster_check_expected(check, "an interface that the other hosts reach");
     if (choice.n == 0) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
@@ -306,6 +329,8 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
         muster_check_found(check, "%s (%s)", interfaces->at[choice.at[0]].name,
                            muster_interfaces_why(choice.why));
         muster_check_evidence(check, "bootstrap: %s", text);
+        if (*from)
+            muster_check_evidence(check, "NCCL_SOCKET_IFNAME=%.100s is set in %s", ifname, from);
         for (int i = 1; i < choice.n; i++) {
             muster_doctor_address(&interfaces->at[choice.at[i]], text, sizeof text);
             muster_check_evidence(check, "also for data without RDMA: %s", text);
@@ -314,6 +339,7 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
         }
         evaluate_chosen(check, interfaces, &interfaces->at[choice.at[0]],
                         muster_doctor_several_hosts());
+        evaluate_excluded(check, &interfaces->at[choice.at[0]], ifname, from);
         evaluate_bridge(doctor, check, &interfaces->at[choice.at[0]]);
         evaluate_speed(doctor, check, interfaces, choice.at[0]);
         suspect_another_network(doctor, check, interfaces, &choice);
@@ -359,8 +385,9 @@ static void check_mtu(struct muster_doctor *doctor, const struct muster_interfac
     struct muster_check *check = muster_check_begin(doctor->checks, "net.mtu", "F26");
     muster_check_expected(check, "the same on every host, and all the way between them (needs the "
                                  "other hosts: not checked)");
-    muster_interfaces_choose(interfaces, getenv("NCCL_SOCKET_IFNAME"), getenv("NCCL_SOCKET_FAMILY"),
-                             NULL, &choice);
+    muster_interfaces_choose(interfaces, muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", NULL),
+                             muster_doctor_variable(doctor, "NCCL_SOCKET_FAMILY", NULL), NULL,
+                             &choice);
     for (int i = 0; i < choice.n; i++) {
         const struct muster_interface *at = &interfaces->at[choice.at[i]];
         if (at->mtu)
@@ -376,7 +403,7 @@ static void check_mtu(struct muster_doctor *doctor, const struct muster_interfac
 
 static void check_pattern(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)
 {
-    const char *ifname = getenv("NCCL_SOCKET_IFNAME");
+    const char *ifname = muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", NULL);
     struct muster_check *check = muster_check_begin(doctor->checks, "net.pattern", "F22");
     muster_check_expected(check, "a pattern that takes only what it names");
     for (int i = 0; ifname && i < interfaces->n; i++)
@@ -462,12 +489,11 @@ struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *d
 void muster_doctor_network(struct muster_doctor *doctor)
 {
     struct muster_interfaces *interfaces = muster_doctor_interfaces(doctor);
-    const char *ifname = getenv("NCCL_SOCKET_IFNAME");
     if (!interfaces) {
         muster_check_unchecked(muster_check_begin(doctor->checks, "net.interface", "F19"),
                                "interfaces cannot be listed: %s", strerror(errno));
     } else {
-        check_choice(doctor, interfaces, ifname);
+        check_choice(doctor, interfaces);
         muster_doctor_oob(doctor, interfaces);
         check_mtu(doctor, interfaces);
         check_pattern(doctor, interfaces);

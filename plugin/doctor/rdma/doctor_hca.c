@@ -254,7 +254,7 @@ static void evaluate_asked(struct muster_check *check, const struct ports *ports
 void muster_doctor_hca(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "ib.hca", "F60,F63");
-    const char *list = muster_env("NCCL_IB_HCA");
+    const char *list = muster_doctor_variable(doctor, "NCCL_IB_HCA", NULL);
     struct ports *ports = muster_arena_array(doctor->memory, 1, sizeof *ports);
     if (!ports)
         return;
@@ -269,8 +269,10 @@ void muster_doctor_hca(struct muster_doctor *doctor)
     muster_check_found(check, "nothing against NCCL's choice of ports");
     if (!muster_doctor_uses_rdma(doctor))
         return;
+    if (list && !*list)
+        list = NULL;
     evaluate_kinds(doctor, check, ports, list);
-    if (list && *list)
+    if (list)
         evaluate_given(check, ports, list);
     else if (!check->suspect[0] && check->status == MUSTER_CHECK_OK)
         suspect_mixed(check, ports);
