@@ -149,6 +149,7 @@ static void look(const struct muster_survey *survey, const char *sysfs, const ch
     FILE *out = fopen("/dev/null", "w");
     muster_doctor_environment(&doctor);
     muster_doctor_network(&doctor);
+    muster_doctor_mesh(&doctor);
     muster_doctor_driver(&doctor);
     muster_doctor_firewall(&doctor);
     muster_doctor_kernel(&doctor);

@@ -2,7 +2,7 @@
 
 import unittest
 
-from doctor_case import Case
+from doctor_case import Case, GpuCase
 
 SEVERAL = {"SLURM_JOB_NUM_NODES": "2", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}
 
@@ -38,6 +38,34 @@ class Files(Case):
         self.expect("ib.hca", "ok")
         self.put("etc/nccl.conf", "NCCL_IB_HCA=bnxt\n")
         self.expect("ib.hca", "problem")
+
+
+class Meshes(GpuCase):
+    def listening(self, *ports):
+        self.put("proc/net/tcp", "  sl  local_address rem_address   st\n" + "".join(
+            f"   {i}: 00000000:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 {i}\n"
+            for i, port in enumerate(ports)))
+
+    def mesh(self, **env):
+        return self.doctor("--passive", "--only", "net.mesh", **SEVERAL, **env)["net.mesh"]
+
+    def test_proxies_of_meshes(self):
+        self.assertEqual(self.mesh()["status"], "ok")
+        self.assertEqual(self.mesh(ISTIO_VERSION="1.20")["status"], "ok")
+        self.listening(15001, 15006, 15021, 15008)
+        check = self.mesh(MASTER_PORT="29500")
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("includeInboundPorts", check["advice"])
+        self.assertIn("through it pass MASTER_PORT=29500 and NCCL's ports 32768 to 60999", check["evidence"])
+        self.listening(15001, 15006, 15008)  # no sidecar: a proxy of the node
+        self.assertIn("istio.io/dataplane-mode: none", self.mesh()["advice"])
+        self.listening(15000, 15001)  # before 1.3
+        self.assertIn("sidecar.istio.io/inject", self.mesh()["advice"])
+        self.listening(22)
+        check = self.mesh(ISTIO_META_CLUSTER_ID="Kubernetes")
+        self.assertEqual((check["status"], check["evidence"][0]),
+                         ("warning", "this process has its variable ISTIO_META_CLUSTER_ID"))
+        self.assertIn("skip-outbound-ports", self.mesh(LINKERD2_PROXY_LOG="warn")["advice"])
 
 
 if __name__ == "__main__":
