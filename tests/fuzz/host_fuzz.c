@@ -126,7 +126,9 @@ static void build(char *text)
 static void fuzz_ports(struct muster_doctor *doctor)
 {
     struct muster_doctor_port port[MUSTER_DOCTOR_PORTS];
-    muster_doctor_roce(doctor, port, muster_doctor_list_ports(doctor, port));
+    int n = muster_doctor_list_ports(doctor, port);
+    muster_doctor_roce(doctor, port, n);
+    muster_doctor_loss(doctor, port, n);
 }
 
 static void look(const struct muster_survey *survey, const char *sysfs, const char *procfs)

@@ -279,5 +279,6 @@ void muster_doctor_ports(struct muster_doctor *doctor)
     check_frames(doctor, port, n);
     muster_doctor_roce(doctor, port, n);
     check_flaps(doctor, port, n);
+    muster_doctor_loss(doctor, port, n);
     check_libraries(doctor, port, n);
 }

@@ -20,6 +20,8 @@ bool muster_doctor_is_efa(const struct muster_doctor *doctor, const char *device
 struct muster_check *muster_doctor_begin_ports(struct muster_doctor *doctor, int ports,
                                                const char *id, const char *class_id,
                                                const char *expected);
+/* ib.loss, which shows what those below found: after them. */
+void muster_doctor_loss(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n);
 /* ib.ecn, ib.trust and ib.pfc. */
 void muster_doctor_roce(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n);
 

@@ -211,7 +211,7 @@ static const struct muster_job_log_kind kinds[] = {
      "a network card got no answer (status 12): the other port is not reached, or packets are lost",
      "at init: NCCL_IB_GID_INDEX and the pair of ports, as ib_write_bw -x GID tries; later: links "
      "that flap, PFC and ECN of the switches, the MTU; NCCL_IB_TIMEOUT=22 outlasts short losses",
-     "ib.gid ib.ports ib.flaps ib.frames ib.hca ib.pfc ib.ecn ib.trust ib.subnet net.mtu "
+     "ib.gid ib.ports ib.flaps ib.loss ib.frames ib.hca ib.pfc ib.ecn ib.trust ib.subnet net.mtu "
      "env.unsafe "
      "host.faults"},
     {"log.rdma_flushed", "F43,F60", FAILS, 2,

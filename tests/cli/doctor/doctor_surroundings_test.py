@@ -40,6 +40,65 @@ class Files(Case):
         self.expect("ib.hca", "problem")
 
 
+class Roce(GpuCase):
+    def setUp(self):
+        super().setUp()
+        self.put("dev/infiniband/uverbs0")
+        self.put("sys/module/nvidia_peermem/version", "535.104.05\n")
+        self.several = {**SEVERAL, "MUSTER_DEVFS": str(self.root / "dev")}
+
+    def port(self, device, net=None, layer="Ethernet", state="4: ACTIVE"):
+        below = f"sys/class/infiniband/{device}/ports/1"
+        for name, text in (("link_layer", layer), ("state", state)):
+            self.put(f"{below}/{name}", text + "\n")
+        if net:
+            self.put(f"sys/class/infiniband/{device}/device/net/{net}/mtu", "9000\n")
+            self.put(f"sys/class/net/{net}/mtu", "9000\n")
+            self.put(f"{below}/gids/3", "0000:0000:0000:0000:0000:ffff:0a19:0001\n")
+            self.put(f"{below}/gid_attrs/types/3", "RoCE v2\n")
+        return below
+
+    def count(self, below, **counters):
+        for name, value in counters.items():
+            folder = "counters" if name in ("link_downed", "port_xmit_packets") else "hw_counters"
+            self.put(f"{below}/{folder}/{name}", f"{value}\n")
+
+    def loss(self, *args):
+        return self.doctor("--passive", "--only", "ib.loss", *args, **SEVERAL)["ib.loss"]
+
+    def test_packets_that_roce_loses(self):
+        self.assertEqual(self.loss()["status"], "unchecked")
+        below = self.port("mlx5_0", "eth1")
+        self.count(below, packet_seq_err=999, out_of_sequence=50000, rnr_nak_retry_err=70000, np_cnp_sent=10**6)
+        self.assertEqual(self.loss()["status"], "ok")
+        self.count(below, packet_seq_err=120000, local_ack_timeout_err=40)
+        check = self.loss()
+        self.assertEqual((check["status"], check["found"]), ("warning", "packets are lost on RoCE"))
+        self.assertIn("mlx5_0 port 1: packet_seq_err 120000", check["evidence"])
+        self.assertIn("mlx5_0 port 1: np_cnp_sent 1000000", check["evidence"])
+        self.assertIn("ib.ecn: no RoCE port whose driver shows ECN", check["evidence"])
+        self.assertIn("PFC and ECN", check["advice"])
+        for symptom in ("slow_transfer", "hang_stuck", "hang_dead"):
+            self.assertEqual(self.causes("--passive", "--only", "ib", "--symptom", symptom, **self.several)[0], "ib.loss")
+        self.put("sys/class/net/eth1/statistics/rx_crc_errors", "5000\n")
+        self.assertIn("cable", self.loss()["advice"])
+        self.count(below, port_xmit_packets=10**13)  # one in eighty million
+        self.assertEqual(self.loss()["status"], "ok")
+
+    def test_what_is_no_loss_of_packets(self):
+        below = self.port("mlx5_0", "eth1")
+        self.count(below, local_ack_timeout_err=9000)  # no packet arrives: a route, an MTU
+        self.assertEqual(self.loss()["status"], "ok")
+        self.assertIn("frames of that size", self.loss("--symptom", "hang_stuck")["found"])
+        self.count(below, packet_seq_err=90000, link_downed=5)
+        check = self.loss("--symptom", "slow_transfer")
+        self.assertEqual(check["status"], "ok", check)
+        self.assertIn("its link went down", "".join(check["evidence"]))
+        below = self.port("bnxt_re0", "eth2")  # of another maker
+        self.count(below, seq_err_naks_rcvd=90000)
+        self.assertEqual(self.loss()["status"], "warning")
+
+
 class Meshes(GpuCase):
     def listening(self, *ports):
         self.put("proc/net/tcp", "  sl  local_address rem_address   st\n" + "".join(
