@@ -129,6 +129,7 @@ static void fuzz_ports(struct muster_doctor *doctor)
     int n = muster_doctor_list_ports(doctor, port);
     muster_doctor_roce(doctor, port, n);
     muster_doctor_loss(doctor, port, n);
+    muster_doctor_netns(doctor, port, n);
 }
 
 static void look(const struct muster_survey *survey, const char *sysfs, const char *procfs)

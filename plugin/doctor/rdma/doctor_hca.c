@@ -72,6 +72,15 @@ static bool names_port(const char *list, const struct port *port)
     return hit != turned;
 }
 
+bool muster_doctor_takes_port(const struct muster_doctor *doctor,
+                              const struct muster_doctor_port *port)
+{
+    const char *list = muster_doctor_variable(doctor, "NCCL_IB_HCA", NULL);
+    struct port is = {.number = (unsigned)strtoul(port->number, NULL, 10)};
+    snprintf(is.device, sizeof is.device, "%.31s", port->device);
+    return muster_doctor_uses_rdma(doctor) && (!list || !*list || names_port(list, &is));
+}
+
 /* "mlx5_1" spelt out where there is an mlx5_10, too. */
 static const struct port *taken_by_prefix(const char *list, const struct ports *ports)
 {

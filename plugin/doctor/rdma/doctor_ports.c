@@ -280,5 +280,6 @@ void muster_doctor_ports(struct muster_doctor *doctor)
     muster_doctor_roce(doctor, port, n);
     check_flaps(doctor, port, n);
     muster_doctor_loss(doctor, port, n);
+    muster_doctor_netns(doctor, port, n);
     check_libraries(doctor, port, n);
 }

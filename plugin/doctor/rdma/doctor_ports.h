@@ -20,6 +20,12 @@ bool muster_doctor_is_efa(const struct muster_doctor *doctor, const char *device
 struct muster_check *muster_doctor_begin_ports(struct muster_doctor *doctor, int ports,
                                                const char *id, const char *class_id,
                                                const char *expected);
+/* Whether NCCL takes the port, by NCCL_IB_HCA where it is set; false without RDMA, too. */
+bool muster_doctor_takes_port(const struct muster_doctor *doctor,
+                              const struct muster_doctor_port *port);
+/* ib.netns */
+void muster_doctor_netns(struct muster_doctor *doctor, const struct muster_doctor_port *port,
+                         int n);
 /* ib.loss, which shows what those below found: after them. */
 void muster_doctor_loss(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n);
 /* ib.ecn, ib.trust and ib.pfc. */

@@ -127,6 +127,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"ib.pfc", "slow_transfer hang_stuck", 5},
     {"ib.loss", "slow_transfer hang_stuck path_degraded", 7},
     {"ib.loss", "hang_dead", 6},
+    {"ib.netns", "init_error hang_stuck", 9},
     {"ib.flaps", "hang_stuck hang_dead slow_transfer", 7},
     {"ib.libraries", "slow_transfer path_missing init_error", 9},
     /* A pair that does not work takes the all-reduce with it. */

@@ -206,7 +206,8 @@ static const struct muster_job_log_kind kinds[] = {
      "that do not see each other out of NCCL_IB_HCA, or NCCL_CROSS_NIC=0 between rails; "
      "ib_write_bw "
      "-x GID tries a pair",
-     "ib.gid ib.hca ib.ports ib.subnet env.unsafe ib.frames net.firewall version.nccl_bad"},
+     "ib.netns ib.gid ib.hca ib.ports ib.subnet env.unsafe ib.frames net.firewall "
+     "version.nccl_bad"},
     {"log.rdma_timeout", "F57,F58,F59,F60", FAILS, 4,
      "a network card got no answer (status 12): the other port is not reached, or packets are lost",
      "at init: NCCL_IB_GID_INDEX and the pair of ports, as ib_write_bw -x GID tries; later: links "

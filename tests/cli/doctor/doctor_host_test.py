@@ -158,7 +158,7 @@ class Doctor(Case):
         self.assertEqual("(GPUs)" in verdict, "no NVIDIA GPU" not in verdict)  # once
         self.assertLessEqual(len(verdict), 100)
         self.assertRegex(behind, r"^not run   gpu, version \(\d+ checks\): no NVIDIA GPU seen here\n(          .*\n)*"
-                         r"          ib \(13 checks\): no RDMA device\n(          .*\n)*"
+                         r"          ib \(14 checks\): no RDMA device\n(          .*\n)*"
                          r"          .*--passive.*\n(          .*\n)*\d+ problem")
 
     def test_the_first_line_says_which_kinds_of_checks_could_not_run(self):

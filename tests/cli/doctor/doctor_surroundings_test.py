@@ -98,6 +98,40 @@ class Roce(GpuCase):
         self.count(below, seq_err_naks_rcvd=90000)
         self.assertEqual(self.loss()["status"], "warning")
 
+    def netns(self, *args, **env):
+        return self.doctor("--passive", "--only", "ib.netns", *args, **{**SEVERAL, **env})["ib.netns"]
+
+    def test_devices_of_another_network_namespace(self):
+        self.assertEqual(self.netns()["status"], "unchecked")
+        self.port("mlx5_0", "eth1")
+        self.port("mlx5_9", layer="InfiniBand")  # needs none
+        self.assertEqual(self.netns()["status"], "ok")
+        below = self.port("mlx5_1")
+        check = self.netns()
+        self.assertEqual((check["status"], check["found"]),
+                         ("warning", "NCCL takes RDMA devices whose network interface is not here"))
+        self.assertEqual(check["evidence"], ["mlx5_1 port 1: it has no interface here"])
+        self.assertIn('NCCL_IB_HCA="=mlx5_0"', check["advice"])
+        self.assertEqual(self.causes("--passive", "--only", "ib", "--symptom", "init_error", **self.several)[0], "ib.netns")
+        for env in ({"NCCL_IB_HCA": "=mlx5_0"}, {"NCCL_IB_DISABLE": "1"}):
+            self.assertEqual(self.netns(**env)["status"], "ok")
+        self.put(f"{below}/gid_attrs/ndevs/4", "net9\n")
+        self.assertIn("its interface net9 is not here", "".join(self.netns()["evidence"]))
+        self.put(f"{below}/gid_attrs/ndevs/5", "net1\n")  # a macvlan on a card that is elsewhere
+        self.put("sys/class/net/net1/mtu", "9000\n")
+        self.assertEqual(self.netns()["status"], "ok")
+
+    def test_a_container_without_any_interface_of_its_devices(self):
+        self.port("mlx5_0")
+        self.assertEqual(self.netns()["status"], "ok")  # a host: its driver may hang it elsewhere
+        self.assertEqual(self.netns("--symptom", "init_error")["status"], "warning")
+        self.put(".dockerenv")
+        check = self.netns()
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("hostNetwork: true", check["advice"])
+        self.port("mlx5_0", state="1: DOWN")
+        self.assertEqual(self.netns()["status"], "ok")
+
 
 class Meshes(GpuCase):
     def listening(self, *ports):
