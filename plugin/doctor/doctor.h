@@ -103,6 +103,8 @@ void muster_doctor_versions(struct muster_doctor *doctor);
 void muster_doctor_known_plugin(struct muster_doctor *doctor);
 /* GPUs for which the NCCL that is loaded was not built. */
 void muster_doctor_gpu_code(struct muster_doctor *doctor);
+/* Two NCCLs in one process. */
+void muster_doctor_two(struct muster_doctor *doctor);
 /* Versions of two things that do not go together. */
 void muster_doctor_pairs(struct muster_doctor *doctor);
 void muster_doctor_driver(struct muster_doctor *doctor);

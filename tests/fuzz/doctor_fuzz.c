@@ -26,6 +26,9 @@ static void fuzz_text(char *text)
     require(muster_proc_swaps(text, swap, 4) <= 4);
     if (muster_proc_mount_type(text, "/mnt/x", type, sizeof type))
         muster_proc_is_network(type);
+    char path[64] = "";
+    if (muster_proc_mapped(text, "libnccl.so", path, sizeof path))
+        require(strlen(path) < sizeof path);
     muster_proc_field(text, "MemTotal", 10);
     muster_known_bad_driver(text, text, false);
 }

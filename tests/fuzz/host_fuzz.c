@@ -170,6 +170,7 @@ static void look(const struct muster_survey *survey, const char *sysfs, const ch
     muster_doctor_sharing(&doctor);
     muster_doctor_pcie(&doctor);
     muster_doctor_fabric(&doctor);
+    muster_doctor_two(&doctor);
     muster_doctor_runtime(&doctor);
     muster_checks_end(&checks);
     muster_faults_find(survey->machine, &faults);

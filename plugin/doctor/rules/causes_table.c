@@ -83,6 +83,7 @@ const struct muster_cause_row muster_cause_rows[] = {
      "init_error hang_stuck hang_absent hang_dead wrong_result slow_transfer path_missing "
      "path_degraded allreduce.small allreduce.large",
      5},
+    {"version.nccl_two", "init_error hang_stuck hang_dead wrong_result", 7},
     {"version.driver", TESTS " init_error", 9},
     {"version.cuda", STARTS, 8},
     {"version.gpu_code", STARTS, 9},

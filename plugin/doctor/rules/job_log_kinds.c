@@ -265,7 +265,7 @@ static const struct muster_job_log_kind kinds[] = {
      "no NCCL could be loaded, or one that is not the framework's own",
      "one NCCL in the environment (pip list: nvidia-nccl-cu11, -cu12, -cu13), none before it in "
      "LD_LIBRARY_PATH or LD_PRELOAD",
-     "version.nccl version.cuda"},
+     "version.nccl version.cuda version.nccl_two"},
     {"log.topology", "F37,F48", FAILS, 5,
      "NCCL could not make out the machine: /sys, a topology file, or a GPU's place",
      "NCCL_TOPO_FILE unset or right (arch and vendor in each <cpu>); /sys in the container; a "

@@ -131,7 +131,8 @@ static const struct muster_job_log_kind kinds[] = {
     {"log.crashed", "F69", DIES, 3, "a process crashed (signal 11)",
      "the backtrace of its core names the library; NCCL_NET_PLUGIN=none and NCCL_TUNER_PLUGIN=none "
      "leave plugins out; one NCCL a process",
-     "version.nccl_bad version.plugin net.plugin version.pairs limit.stack env.files version.nccl"},
+     "version.nccl_bad version.plugin net.plugin version.pairs limit.stack env.files version.nccl "
+     "version.nccl_two"},
     {"log.time_limit", "F10", DIES, 9, "the job's time was over",
      "a longer --time, or checkpoints before its end (--signal=B:USR1@120)", ""},
     {"log.preempted", "F10", DIES, 9, "the job was preempted, or its host taken away",

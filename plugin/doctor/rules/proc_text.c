@@ -147,3 +147,20 @@ bool muster_proc_listens(const char *sockets, unsigned port)
     }
     return false;
 }
+
+bool muster_proc_mapped(const char *line, const char *name, char *path, size_t size)
+{
+    const char *begin = strchr(line, '/'), *end = line + strcspn(line, "\n"), *deleted;
+    if (!begin || begin >= end)
+        return false;
+    deleted = strstr(begin, " (deleted)");
+    end = deleted && deleted < end ? deleted : end;
+    const char *last = end;
+    while (last > begin && last[-1] != '/')
+        last--;
+    if (strncmp(last, name, strlen(name)) != 0 || (size_t)(end - begin) >= size)
+        return false;
+    memcpy(path, begin, (size_t)(end - begin));
+    path[end - begin] = '\0';
+    return true;
+}

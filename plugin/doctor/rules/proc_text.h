@@ -38,4 +38,7 @@ int muster_proc_cpus(const char *list, uint64_t *set, size_t words);
 /* Whether a line of /proc/net/tcp or tcp6 is a socket that listens on the port. */
 bool muster_proc_listens(const char *sockets, unsigned port);
 
+/* The file of a line of /proc/PID/maps, where its name begins so. */
+bool muster_proc_mapped(const char *line, const char *name, char *path, size_t size);
+
 #endif

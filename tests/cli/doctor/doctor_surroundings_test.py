@@ -2,7 +2,7 @@
 
 import unittest
 
-from doctor_case import Case, GpuCase
+from doctor_case import FAKES, Case, GpuCase
 
 SEVERAL = {"SLURM_JOB_NUM_NODES": "2", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}
 
@@ -159,6 +159,50 @@ class Meshes(GpuCase):
         self.assertEqual((check["status"], check["evidence"][0]),
                          ("warning", "this process has its variable ISTIO_META_CLUSTER_ID"))
         self.assertIn("skip-outbound-ports", self.mesh(LINKERD2_PROXY_LOG="warn")["advice"])
+
+
+class Two(GpuCase):
+    def two(self, *args, **env):
+        return self.doctor("--passive", *args, **env)["version.nccl_two"]
+
+    def test_two_nccls_in_one_process(self):
+        first, second = "/opt/a/libnccl.so.2", "/env/nvidia/nccl/lib/libnccl.so.2"
+        self.put("proc/77/comm", "python3\n")
+        self.put("proc/77/maps", f"7f00-7f01 r-xp 00000000 08:01 1 {first}\n7f02-7f03 r-xp 0 08:01 1 {first}\n"
+                 "7f03-7f04 r-xp 0 08:01 3 /opt/a/libnccl-net.so\n")
+        self.assertEqual(self.two()["status"], "ok")
+        with open(self.root / "proc/77/maps", "a", encoding="utf-8") as maps:
+            maps.write(f"7f06-7f07 r-xp 00000000 08:01 2 {second} (deleted)\n")
+        self.put(f"proc/77/root{first}", "NCCL version 2.28.3+cuda13.0\0")
+        self.put(f"proc/77/root{second}", "NCCL version 2.28.3+cuda13.0\0")
+        self.assertEqual(self.two()["status"], "ok")  # of one version
+        self.put(f"proc/77/root{second}", "NCCL version 2.30.7+cuda13.0\0")
+        check = self.two()
+        self.assertEqual(check["status"], "warning")
+        self.assertEqual(check["evidence"], [f"process 77 (python3) has NCCL 2.28.3: {first}",
+                                             f"process 77 (python3) has NCCL 2.30.7: {second}"])
+        self.assertEqual(self.causes("--passive", "--only", "version.nccl_two", "--symptom", "wrong_result"),
+                         ["version.nccl_two"])
+
+    def test_names_that_lead_to_two_nccls(self):
+        """libnccl.so.2 is the fake's 2.28."""
+        symptom = ("--only", "version.nccl_two", "--symptom", "init_error")
+        self.put("other/libnccl.so", "NCCL version 2.21.5+cuda12.4\0")
+        env = {"LD_LIBRARY_PATH": f"{FAKES}:{self.root}/other"}
+        self.assertEqual(self.two(**env)["status"], "ok")
+        check = self.two(*symptom, **env)
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("and libnccl.so another one, 2.21.5", check["found"])
+        self.assertEqual(self.two(*symptom)["status"], "ok")
+
+    def test_pip_beside_conda(self):
+        self.put("env/lib/libnccl.so.2", "NCCL version 2.21.5+cuda12.4\0")
+        self.put("env/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2", "NCCL version 2.27.3+cuda12.9\0")
+        env = {"CONDA_PREFIX": str(self.root / "env")}
+        symptom = ("--only", "version.nccl_two", "--symptom", "hang_stuck")
+        self.assertIn("NCCL 2.27.3 of pip and 2.21.5 of conda", self.two(*symptom, **env)["found"])
+        self.put("env/lib/libnccl.so.2", "NCCL version 2.27.3+cuda12.9\0")
+        self.assertEqual(self.two(*symptom, **env)["status"], "ok")
 
 
 if __name__ == "__main__":
