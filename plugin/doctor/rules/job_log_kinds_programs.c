@@ -74,6 +74,16 @@ static const struct muster_job_log_kind kinds[] = {
      "ssh HOST true has to work without a question from the first host to all (keys, known_hosts), "
      "and find the same Open MPI there (--prefix); or start by srun",
      "net.names net.firewall net.interface"},
+    {"log.no_ssh", "F36", FAILS, 9, "the image has no ssh, by which mpirun starts ranks elsewhere",
+     "install openssh-client where mpirun runs and openssh-server on all other hosts, and start "
+     "/usr/sbin/sshd there (mpirun: --mca plm_rsh_args \"-p PORT\" where it is not 22); in an "
+     "allocation of Slurm start by srun in its place",
+     ""},
+    {"log.no_provider", "F63", FAILS, 7, "libfabric finds no provider (fi_getinfo -61)",
+     "fi_info -p efa (or cxi, verbs) has to list a device here, in the container: its files in "
+     "/dev/infiniband, its driver, a libfabric that was built with that provider, no FI_PROVIDER "
+     "of another",
+     "ib.devices ib.libraries version.pairs env.unsafe env.value ib.ports host.container"},
     {"log.host_lost", "F10,F20", DIES, 4, "another host was lost while the job ran",
      "look there: memory (dmesg), a reboot, its link; with several networks name the one between "
      "the hosts: --mca oob_tcp_if_include and btl_tcp_if_include",
