@@ -1,5 +1,5 @@
-"""Steps of Slurm that are recorded because their user asks for it: `srun --muster`, TaskProlog. The controller and
-the nodes are real, NCCL is the stand-in.
+"""Steps of Slurm that are recorded because their user asks for it: `srun --muster`, TaskProlog; and the agents that
+nodes have while they have jobs. The controller and the nodes are real, NCCL is the stand-in.
 usage: slurm_test.py MUSTER STEERED [unittest options]; STEERED: tests/host/steered.c"""
 
 import json
@@ -10,12 +10,14 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 sys.dont_write_bytecode = True
-from started import SLURM, Cluster, reason_not_to_start  # noqa: E402
+from started import SLURM, Cluster, answers, free_port, reason_not_to_start, wait_for  # noqa: E402
 
 MUSTER = STEERED = SPANK = None
 PROLOG = pathlib.Path(__file__).parents[2] / "config" / "slurm" / "muster-taskprolog.sh"
+AGENT_PROLOG = PROLOG.with_name("muster-agent.sh")
 
 
 class Step(Cluster):
@@ -97,6 +99,42 @@ class TaskProlog(Step):
     def test_a_step_runs_without_a_muster_on_its_node(self):
         self.run_ranks(WITH_MUSTER="1", WITH_MUSTER_COMMAND="/nowhere/muster")
         self.assertEqual(list(self.root.glob("muster-*")), [])
+
+
+class AgentProlog(Step):
+    """An agent on each node that has a job."""
+
+    def more(self):
+        # both nodes are this machine: what is one's on a node is one's of a node here
+        wrapper = self.root / "prolog.sh"
+        self.port = {node: free_port() for node in ("n1", "n2")}
+        ports = "\n".join(f"{node}) port={port} ;;" for node, port in self.port.items())
+        wrapper.write_text(f"#!/bin/sh\ncase $SLURMD_NODENAME in\n{ports}\nesac\n"
+                           f"export MUSTER_AGENT_COMMAND={MUSTER} MUSTER_AGENT_STATE={self.root}/agent.$SLURMD_NODENAME\n"
+                           "export MUSTER_AGENT_OPTIONS=\"--all --listen 127.0.0.1:$port\"\n"
+                           f"exec {AGENT_PROLOG}\n")
+        wrapper.chmod(0o755)
+        return f"Prolog={wrapper}\nEpilog={wrapper}\nPrologFlags=Alloc\n"
+
+    def page(self, node):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port[node]}/metrics", timeout=5) as answer:
+                return answer.read().decode()
+        except OSError:
+            return ""
+
+    def test_nodes_have_an_agent_as_long_as_they_have_a_job(self):
+        job = subprocess.Popen(["srun", "-N2", "--ntasks-per-node=1", "sh", "-c",
+                                "until [ -e enough ]; do sleep 0.1; done"], env=self.env, cwd=self.root)
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        for node in self.port:
+            wait_for(f"the agent of {node}", lambda node=node: "muster_rank_info" in self.page(node))
+        (self.root / "enough").touch()
+        self.assertEqual(job.wait(timeout=120), 0)
+        for node in self.port:
+            wait_for(f"the end of {node}'s agent", lambda node=node: not answers(self.port[node]))
+        wait_for("two idle nodes, none of them drained", self.idle)
 
 
 if __name__ == "__main__":
