@@ -25,6 +25,7 @@ struct moment {
     uint32_t position, units, unit; /* unit: one of them */
     uint64_t number;
     int64_t least_ns; /* of the rank that took shortest by itself */
+    int64_t since_ns; /* since the last of its communicator was over */
 };
 
 /* Where all waited alike. */
@@ -56,6 +57,9 @@ static bool note(const struct muster_graph *graph, const struct muster_turn *tur
         int64_t own = muster_unit_own(graph, unit, MUSTER_EDGE_LAST);
         if (own < moment->least_ns) {
             moment->least_ns = own;
+            moment->since_ns = muster_unit_knows(graph, unit, MUSTER_EDGE_OWN)
+                                   ? muster_unit_own(graph, unit, MUSTER_EDGE_OWN)
+                                   : own;
             moment->unit = u;
         }
         moment->position = graph->seat[unit->seat].position;
@@ -74,9 +78,9 @@ static size_t join(struct moment *moment, size_t n)
             moment[kept++] = moment[i];
             continue;
         }
-        last->units += moment[i].units;
-        last->unit = moment[i].least_ns < last->least_ns ? moment[i].unit : last->unit;
-        last->least_ns = moment[i].least_ns < last->least_ns ? moment[i].least_ns : last->least_ns;
+        uint32_t units = last->units + moment[i].units;
+        *last = moment[i].least_ns < last->least_ns ? moment[i] : *last;
+        last->units = units;
     }
     return kept;
 }
@@ -95,6 +99,10 @@ static void look(const struct muster_graph *graph, const struct moment *moment, 
     size_t warm = (size_t)(WARM * (double)n);
     *alike = (struct alike){.position = moment->position, .steps = (uint32_t)(n - warm)};
     for (size_t i = 0; i < n; i++)
+        scratch[i] = moment[i].since_ns;
+    muster_sort_i64(scratch, n);
+    int64_t since_ns = scratch[n / 2];
+    for (size_t i = 0; i < n; i++)
         scratch[i] = moment[i].least_ns;
     muster_sort_i64(scratch, n);
     alike->usual_ns = scratch[n / 2];
@@ -102,6 +110,9 @@ static void look(const struct muster_graph *graph, const struct moment *moment, 
         int64_t more = moment[i].least_ns - alike->usual_ns;
         bool all = (double)moment[i].units >= MOST_RANKS * (double)graph->view->gpus;
         if (!all || more < LEAST_NS || (double)more < LONGER * (double)alike->usual_ns)
+            continue;
+        /* What another communicator did meanwhile may hide work in the other steps. */
+        if (2 * (moment[i].since_ns - since_ns) < more)
             continue;
         alike->first = alike->times ? alike->first : moment[i].unit;
         alike->times++;

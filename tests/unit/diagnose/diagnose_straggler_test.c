@@ -273,6 +273,29 @@ static void test_every_rank_waits_alike(void **state)
     }
 }
 
+/* All work as long in each step. In most an operation beside it is over just before the last one,
+ * so that little of the work is seen; in three of ten it was over before. */
+static void test_work_that_is_hidden_in_most_steps_is_no_wait(void **state)
+{
+    (void)state;
+    struct ranks ranks = four();
+    ranks_comm(&ranks, 1, 0, 1, 4, 4);
+    for (unsigned s = 0; s < 4 * STEPS; s++) {
+        step(&ranks, 0);
+        for (unsigned part = 0; part < 2; part++) {
+            for (unsigned r = 0; r < 4; r++) {
+                ranks_work(&ranks, r, (part == 0) == (s % 10 < 3) ? 1 * MS : 20 * MS);
+                ranks.call_ns[r] = ranks.arrived_ns[r] + 1 * MS;
+            }
+            ranks_do(&ranks, 1 - part, part ? 2 << 20 : 3 << 20, 100 * US, true, 0);
+        }
+    }
+    struct muster_findings findings = ranks_diagnose(&ranks);
+    assert_int_equal(findings.n, 0);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
 /* Eight ranks on two hosts, all of one slow alike: one finding of the host, not four. */
 static void test_a_slow_host_is_one_finding(void **state)
 {
@@ -552,6 +575,7 @@ int main(void)
         cmocka_unit_test(test_no_beat_where_chance_decides),
         cmocka_unit_test(test_a_culprit_that_moves_is_a_list_over_time),
         cmocka_unit_test(test_every_rank_waits_alike),
+        cmocka_unit_test(test_work_that_is_hidden_in_most_steps_is_no_wait),
         cmocka_unit_test(test_a_slow_host_is_one_finding),
         cmocka_unit_test(test_victims_of_other_communicators_are_named_as_such),
         cmocka_unit_test(test_what_may_not_be_evaluated_is_not),
