@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -116,6 +117,14 @@ class AgentProlog(Step):
         wrapper.chmod(0o755)
         return f"Prolog={wrapper}\nEpilog={wrapper}\nPrologFlags=Alloc\n"
 
+    def end_agents(self):
+        """Of a job that never ended, whose epilog never ran."""
+        for pid in self.root.glob("agent.*/pid"):
+            try:
+                os.kill(int(pid.read_text()), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
     def page(self, node):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port[node]}/metrics", timeout=5) as answer:
@@ -125,7 +134,9 @@ class AgentProlog(Step):
 
     def test_nodes_have_an_agent_as_long_as_they_have_a_job(self):
         job = subprocess.Popen(["srun", "-N2", "--ntasks-per-node=1", "sh", "-c",
-                                "until [ -e enough ]; do sleep 0.1; done"], env=self.env, cwd=self.root)
+                                "n=0; until [ -e enough ] || [ $n = 1200 ]; do sleep 0.1; n=$((n + 1)); done"],
+                               env=self.env, cwd=self.root)
+        self.addCleanup(self.end_agents)
         self.addCleanup(job.wait)
         self.addCleanup(job.kill)
         for node in self.port:
