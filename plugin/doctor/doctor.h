@@ -176,6 +176,9 @@ const struct muster_interface *muster_doctor_owner(const struct muster_interface
 void muster_doctor_address(const struct muster_interface *interface, char *text, size_t size);
 /* Of the examination; NULL: they cannot be listed. */
 struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *doctor);
+/* Which of them NCCL takes, by its variables. */
+void muster_doctor_choose(const struct muster_doctor *doctor,
+                          const struct muster_interfaces *interfaces, struct muster_choice *choice);
 /* Entries of a folder; 0 where it cannot be read. */
 int muster_doctor_entries(const char *root, const char *below);
 /* Between no two GPUs, by the driver. */

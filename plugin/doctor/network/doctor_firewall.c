@@ -63,9 +63,7 @@ static void try_own_address(const struct muster_doctor *doctor, struct muster_ch
     char text[96];
     size_t n;
     if (interfaces)
-        muster_interfaces_choose(
-            interfaces, muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", NULL),
-            muster_doctor_variable(doctor, "NCCL_SOCKET_FAMILY", NULL), NULL, &choice);
+        muster_doctor_choose(doctor, interfaces, &choice);
     if (interfaces && choice.n && muster_doctor_is_live(doctor) &&
         !muster_interfaces_link_local(&interfaces->at[choice.at[0]])) {
         struct muster_interface *to = &interfaces->at[choice.at[0]];
@@ -188,9 +186,7 @@ static bool evaluate_rules(struct muster_doctor *doctor, struct muster_check *ch
     struct muster_choice choice = {.n = 0};
     if ((!rules->iptables && !rules->nft) || !interfaces)
         return false;
-    muster_interfaces_choose(interfaces, muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", NULL),
-                             muster_doctor_variable(doctor, "NCCL_SOCKET_FAMILY", NULL), NULL,
-                             &choice);
+    muster_doctor_choose(doctor, interfaces, &choice);
     if (choice.n == 0 || interfaces->at[choice.at[0]].family != AF_INET)
         return false;
     const struct muster_interface *on = &interfaces->at[choice.at[0]];

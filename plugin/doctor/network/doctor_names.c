@@ -115,9 +115,7 @@ static bool is_elsewhere(const struct muster_doctor *doctor,
                          const struct muster_interface *on)
 {
     struct muster_choice choice;
-    muster_interfaces_choose(interfaces, muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", NULL),
-                             muster_doctor_variable(doctor, "NCCL_SOCKET_FAMILY", NULL), NULL,
-                             &choice);
+    muster_doctor_choose(doctor, interfaces, &choice);
     for (int i = 0; i < choice.n; i++) {
         const struct muster_interface *taken = &interfaces->at[choice.at[i]];
         if (strcmp(taken->name, on->name) == 0 || muster_interfaces_same_subnet(taken, on))

@@ -310,9 +310,7 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
     char text[96];
     struct muster_check *check =
         muster_check_begin(doctor->checks, "net.interface", "F19,F20,F21,F24");
-    muster_interfaces_choose(interfaces, ifname,
-                             muster_doctor_variable(doctor, "NCCL_SOCKET_FAMILY", NULL), NULL,
-                             &choice);
+    muster_doctor_choose(doctor, interfaces, &choice);
     muster_check_expected(check, "an interface that the other hosts reach");
     if (choice.n == 0) {
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
@@ -385,9 +383,7 @@ static void check_mtu(struct muster_doctor *doctor, const struct muster_interfac
     struct muster_check *check = muster_check_begin(doctor->checks, "net.mtu", "F26");
     muster_check_expected(check, "the same on every host, and all the way between them (needs the "
                                  "other hosts: not checked)");
-    muster_interfaces_choose(interfaces, muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", NULL),
-                             muster_doctor_variable(doctor, "NCCL_SOCKET_FAMILY", NULL), NULL,
-                             &choice);
+    muster_doctor_choose(doctor, interfaces, &choice);
     for (int i = 0; i < choice.n; i++) {
         const struct muster_interface *at = &interfaces->at[choice.at[i]];
         if (at->mtu)
@@ -484,6 +480,14 @@ struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *d
     struct muster_interfaces *interfaces =
         muster_arena_array(doctor->memory, 1, sizeof *interfaces);
     return interfaces && read_interfaces(doctor, interfaces) == 0 ? interfaces : NULL;
+}
+
+void muster_doctor_choose(const struct muster_doctor *doctor,
+                          const struct muster_interfaces *interfaces, struct muster_choice *choice)
+{
+    muster_interfaces_choose(interfaces, muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", NULL),
+                             muster_doctor_variable(doctor, "NCCL_SOCKET_FAMILY", NULL), NULL,
+                             choice);
 }
 
 void muster_doctor_network(struct muster_doctor *doctor)
