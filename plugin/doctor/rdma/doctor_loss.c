@@ -7,7 +7,6 @@
 enum {
     MANY = 1000,    /* since the counters were reset: fewer come with links that were set up */
     RARE = 1000000, /* one in so many packets does not show in a job's speed */
-    LINK_FLAPS = 3, /* a link that goes down loses packets, too: ib.flaps */
 };
 
 /* Names of NVIDIA's driver (mlx5_ib), then of Broadcom's (bnxt_re). A packet behind a lost one
@@ -59,13 +58,6 @@ static struct loss read_loss(const struct muster_doctor *doctor, struct muster_c
 static bool is_much(const struct loss *loss, long long n)
 {
     return n >= MANY && (loss->sent <= 0 || n >= loss->sent / RARE);
-}
-
-static bool flaps(const struct muster_doctor *doctor, const struct muster_doctor_port *port)
-{
-    return muster_sysfs_number(doctor->sysfs, 0,
-                               "class/infiniband/%s/ports/%s/counters/link_downed", port->device,
-                               port->number) >= LINK_FLAPS;
 }
 
 /* What those checks saw of this host, whatever they make of it. */
@@ -127,7 +119,7 @@ void muster_doctor_loss(struct muster_doctor *doctor, const struct muster_doctor
                                          net) >= MANY;
         if (roce++ == 0)
             muster_check_found(check, "few or no RoCE packets were sent again");
-        if (flaps(doctor, &port[i]))
+        if (muster_doctor_downs(doctor, &port[i]) >= MUSTER_DOCTOR_FLAPS) /* ib.flaps */
             muster_check_evidence(check, "%s port %s: its link went down, which loses packets, too",
                                   port[i].device, port[i].number);
         else if (is_much(&loss, loss.of[ASKED_AGAIN]))

@@ -12,7 +12,6 @@
 
 enum {
     LIBRARY_MS = 5000,
-    FLAPS = 3,          /* since the counters were reset */
     ROCE_FRAME = 4200,  /* for an RDMA MTU of 4096 with its headers */
     FAST_MBPS = 100000, /* where small frames cost */
 };
@@ -147,6 +146,14 @@ static void check_frames(struct muster_doctor *doctor, const struct muster_docto
     }
 }
 
+long long muster_doctor_downs(const struct muster_doctor *doctor,
+                              const struct muster_doctor_port *port)
+{
+    return muster_sysfs_number(doctor->sysfs, 0,
+                               "class/infiniband/%s/ports/%s/counters/link_downed", port->device,
+                               port->number);
+}
+
 /* What goes down in a job ends it. */
 static void check_flaps(struct muster_doctor *doctor, const struct muster_doctor_port *port, int n)
 {
@@ -155,10 +162,8 @@ static void check_flaps(struct muster_doctor *doctor, const struct muster_doctor
     if (n)
         muster_check_found(check, "no link that goes down again and again");
     for (int i = 0; i < n; i++) {
-        long long down = muster_sysfs_number(doctor->sysfs, 0,
-                                             "class/infiniband/%s/ports/%s/counters/link_downed",
-                                             port[i].device, port[i].number);
-        if (down < FLAPS)
+        long long down = muster_doctor_downs(doctor, &port[i]);
+        if (down < MUSTER_DOCTOR_FLAPS)
             continue;
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_found(check, "links that go down");

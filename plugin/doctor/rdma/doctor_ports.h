@@ -4,7 +4,10 @@
 
 #include "doctor/doctor.h"
 
-enum { MUSTER_DOCTOR_PORTS = 64 };
+enum {
+    MUSTER_DOCTOR_PORTS = 64,
+    MUSTER_DOCTOR_FLAPS = 3, /* times that a link went down since its counters were reset */
+};
 
 struct muster_doctor_port {
     char device[32], number[8], layer[32];
@@ -15,6 +18,9 @@ int muster_doctor_list_ports(const struct muster_doctor *doctor, struct muster_d
 /* The MTU of the port's network interface, whose name goes to net[32]; 0: it has none. */
 long long muster_doctor_port_mtu(const struct muster_doctor *doctor,
                                  const struct muster_doctor_port *port, char *net);
+/* How often the port's link went down; 0 where that is not known. */
+long long muster_doctor_downs(const struct muster_doctor *doctor,
+                              const struct muster_doctor_port *port);
 bool muster_doctor_is_efa(const struct muster_doctor *doctor, const char *device);
 /* A new check of ports; unchecked where there are none. */
 struct muster_check *muster_doctor_begin_ports(struct muster_doctor *doctor, int ports,
