@@ -26,6 +26,7 @@ EXPECTED = {
     "pipeline-exchanges": (("late_rank", [0], "gpu"), ""),
     "pipeline-four": (None, "(4 of 4 ranks): nobody late"),
     "pipeline-host": (("late_rank", [1], "unknown"), ""),
+    "pipeline-late": (("late_rank", [1], "unknown"), ""),
     "pipeline-queued": (None, "three times as long by itself as the other stage"),
 }
 # What is told live is not what is found: of fsdp a host is named, and taken back; each of two hosts sees itself alone.
@@ -46,6 +47,8 @@ def problem(told, finding, said, lost_s):
     if found != ([finding] if finding else []):
         return f"found {found}"
     costs = [f["cost_run_s"] or f["cost_s"] for f in told["findings"]]
+    if any(f["every"] for f in told["findings"]):
+        return "at a beat, of ranks that are late in each step"
     if lost_s and abs(sum(costs) - lost_s) > NEAR * lost_s:
         return f"cost {costs}, lost {lost_s}"
     if not any(said in line for line in told["not_observable"] + [""]):

@@ -155,6 +155,13 @@ static size_t keep_strokes(struct lates *lates, struct muster_arena *memory)
     return kept;
 }
 
+/* What ranks send each other they do as often in a step as it has micro-batches: there the gap from
+ * one to the next is no step. */
+static bool is_once_a_step(const struct muster_graph *graph, uint32_t seat)
+{
+    return !graph->turn[graph->unit[graph->seat[seat].last_unit].turn].p2p;
+}
+
 /* The gap that is met most between strokes; in operations. */
 static void set_beat(struct lates *lates, struct muster_arena *memory, struct muster_when *when)
 {
@@ -204,7 +211,8 @@ void muster_when_of(const struct muster_graph *graph, const struct muster_suspec
         qsort(lates.at, lates.n, sizeof *lates.at, in_time);
         when->span = span_but_for(&lates, EDGE);
         when->most = span_but_for(&lates, MOST_EDGE);
-        if (!suspects->suspect[s].host && lates.step != UINT64_MAX)
+        if (!suspects->suspect[s].host && lates.step != UINT64_MAX &&
+            is_once_a_step(graph, suspects->suspect[s].seat))
             set_beat(&lates, &scratch, when);
     }
     muster_arena_end(&scratch, graph->memory);
