@@ -11,133 +11,18 @@
 #include "diagnose/straggler/straggler_alike.h"
 #include "diagnose/straggler/straggler_describe.h"
 #include "diagnose/straggler/straggler_links.h"
+#include "diagnose/straggler/straggler_suspects.h"
 #include "diagnose/straggler/what_if.h"
 
-/* ---- from evidence to culprits: whose lateness cost the job time ---- */
+/* ---- from suspects to culprits: whose lateness cost the job time ---- */
 
 #define WORTH  0.005 /* of the time: less is not worth a finding */
 #define PAIR   0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
 #define ALONE  0.2   /* of that: without anybody else's help */
 #define HELPED 2.0   /* times that: who costs nothing by itself, beside another one */
 #define MUCH   2.0   /* times as much as another rank of its communicator */
-#define ALIKE  0.3   /* of the rank of a host that is late most: all are late alike */
 #define MUTUAL 3.0   /* times as late as the other of two ranks: else each is the other's usual */
-#define LEANS  20.0  /* e-value of a rank that is late with a host of which others are suspects */
 enum { NOBODY = 255, SHAPLEY_MOST = 4 };
-
-/* What was compared of a GPU, and how much later than usual it was in all of that. */
-struct compared {
-    uint32_t turns, seats;
-    double excess_ns;
-};
-
-static void count_compared(const struct muster_graph *graph, struct compared *compared)
-{
-    for (size_t s = 0; s < graph->seats; s++) {
-        const struct muster_seat *seat = &graph->seat[s];
-        struct compared *own = &compared[seat->gpu];
-        own->turns += seat->turns;
-        own->seats += seat->windows > 0;
-        own->excess_ns += seat->excess_ns;
-    }
-}
-
-/* Of each GPU, where it is late most, over all positions with evidence. */
-static void collect(const struct muster_graph *graph, struct muster_suspect *of_gpu)
-{
-    for (size_t g = 0; g < graph->view->gpus; g++)
-        of_gpu[g] = (struct muster_suspect){.gpu = (uint32_t)g, .seat = MUSTER_NO_UNIT};
-    for (uint32_t s = 0; s < graph->seats; s++) {
-        const struct muster_seat *seat = &graph->seat[s];
-        struct muster_suspect *own = &of_gpu[seat->gpu];
-        if (!seat->culprit || !seat->late)
-            continue;
-        bool most =
-            own->seat == MUSTER_NO_UNIT || seat->excess_ns > graph->seat[own->seat].excess_ns;
-        own->seat = most ? s : own->seat;
-        own->excess_ns += seat->excess_ns;
-    }
-}
-
-/* The same of those that are no suspects and lean to it: by the mean of a GPU's e-values, which is
- * one. */
-static void collect_leaning(const struct muster_graph *graph, const struct compared *compared,
-                            struct muster_suspect *of_gpu)
-{
-    for (size_t s = 0; s < graph->seats; s++) {
-        const struct muster_seat *seat = &graph->seat[s];
-        struct muster_suspect *own = &of_gpu[seat->gpu];
-        bool leans = own->seat == MUSTER_NO_UNIT && seat->late &&
-                     seat->log_e >= log(LEANS * compared[seat->gpu].seats);
-        own->excess_ns += leans ? seat->excess_ns : 0;
-    }
-}
-
-/* The ranks of one host. */
-struct host {
-    uint32_t ranks, late, first;
-    uint32_t seat; /* of a suspect; MUSTER_NO_UNIT: none is */
-    double least_ns, most_ns, sum_ns;
-    double least_mean_ns, most_mean_ns; /* of a turn that was compared */
-};
-
-static void add_to_hosts(const struct muster_view *view, const struct muster_suspect *of_gpu,
-                         const struct compared *compared, const uint32_t *host_of,
-                         struct host *host)
-{
-    for (uint32_t g = 0; g < view->gpus; g++) {
-        struct host *own = &host[host_of[g]];
-        double ns = of_gpu[g].excess_ns;
-        double mean_ns = compared[g].turns ? compared[g].excess_ns / compared[g].turns : 0;
-        if (own->ranks++ == 0)
-            *own = (struct host){.ranks = 1,
-                                 .first = g,
-                                 .seat = MUSTER_NO_UNIT,
-                                 .least_ns = ns,
-                                 .least_mean_ns = mean_ns};
-        own->late += ns > 0;
-        own->seat = own->seat == MUSTER_NO_UNIT ? of_gpu[g].seat : own->seat;
-        own->least_ns = fmin(own->least_ns, ns);
-        own->most_ns = fmax(own->most_ns, ns);
-        own->least_mean_ns = fmin(own->least_mean_ns, mean_ns);
-        own->most_mean_ns = fmax(own->most_mean_ns, mean_ns);
-        own->sum_ns += ns;
-    }
-}
-
-/* By about as much; or, as ranks are not timed alike, of each turn. */
-static bool is_late_alike(const struct host *host)
-{
-    return host->least_ns >= ALIKE * host->most_ns ||
-           host->least_mean_ns >= ALIKE * host->most_mean_ns;
-}
-
-/* Where all ranks of a host are late alike, and one at least is a suspect, and there are other
- * hosts, the host is. `host`: zeroed, room for as many as GPUs. */
-static void join_hosts(const struct muster_view *view, const uint32_t *host_of,
-                       const struct compared *compared, struct host *host,
-                       struct muster_suspect *of_gpu)
-{
-    add_to_hosts(view, of_gpu, compared, host_of, host);
-    for (uint32_t g = 0; g < view->gpus; g++) {
-        const struct host *own = &host[host_of[g]];
-        if (own->ranks < 2 || own->late < own->ranks || own->ranks == view->gpus ||
-            own->seat == MUSTER_NO_UNIT || !is_late_alike(own)) {
-            continue;
-        }
-        of_gpu[g].host = g == own->first;
-        of_gpu[g].seat = of_gpu[g].host ? own->seat : MUSTER_NO_UNIT;
-        of_gpu[g].excess_ns = own->sum_ns;
-    }
-}
-
-static int by_excess(const void *left, const void *right)
-{
-    const struct muster_suspect *a = left, *b = right;
-    if (a->excess_ns != b->excess_ns)
-        return a->excess_ns > b->excess_ns ? -1 : 1;
-    return a->gpu < b->gpu ? -1 : a->gpu > b->gpu;
-}
 
 static int by_gain(const void *left, const void *right)
 {
@@ -151,11 +36,14 @@ static void set_groups(const struct muster_graph *graph, struct muster_suspects 
 {
     size_t gpus = graph->view->gpus;
     memset(suspects->group, NOBODY, gpus);
+    memset(suspects->bound, NOBODY, gpus);
     for (size_t s = 0; s < suspects->n; s++) {
         const struct muster_suspect *own = &suspects->suspect[s];
         for (size_t g = 0; g < gpus; g++)
             if (g == own->gpu || (own->host && graph->host[g] == graph->host[own->gpu]))
-                suspects->group[g] = (uint8_t)s;
+                suspects->group[g] = suspects->bound[g] = (uint8_t)s;
+            else if (suspects->because[g] == own->gpu)
+                suspects->bound[g] = (uint8_t)s;
     }
 }
 
@@ -163,10 +51,10 @@ static void set_groups(const struct muster_graph *graph, struct muster_suspects 
 static void set_gains_of_many(struct muster_what_if *what_if, struct muster_suspects *suspects)
 {
     uint32_t all = (1u << suspects->n) - 1;
-    struct muster_lanes ends = muster_what_if(what_if, suspects->group, (const uint32_t[]){0, all});
+    struct muster_lanes ends = muster_what_if(what_if, suspects->bound, (const uint32_t[]){0, all});
     for (size_t s = 0; s < suspects->n; s++) {
         struct muster_lanes own =
-            muster_what_if(what_if, suspects->group, (const uint32_t[]){1u << s, all & ~(1u << s)});
+            muster_what_if(what_if, suspects->bound, (const uint32_t[]){1u << s, all & ~(1u << s)});
         double alone_ns = (double)ends.ns[0] - (double)own.ns[0];
         double last_ns = (double)own.ns[1] - (double)ends.ns[1];
         suspects->suspect[s].gain_ns = (alone_ns + last_ns) / 2;
@@ -188,7 +76,7 @@ static void set_gains(struct muster_what_if *what_if, struct muster_suspects *su
     }
     for (uint32_t set = 0; set <= all; set += MUSTER_LANES) {
         struct muster_lanes ends =
-            muster_what_if(what_if, suspects->group, (const uint32_t[]){set, set + 1});
+            muster_what_if(what_if, suspects->bound, (const uint32_t[]){set, set + 1});
         over[set] = (double)ends.ns[0];
         over[set + 1] = (double)ends.ns[1];
     }
@@ -349,7 +237,7 @@ static void set_waits(struct muster_what_if *what_if, bool played, struct muster
     for (size_t q = 0; q < questions; q += MUSTER_LANES) {
         const uint32_t usual[MUSTER_LANES] = {q == 0 ? 0 : 1u << (q - 1), 1u << q};
         if (q > 0 || !played)
-            muster_what_if(what_if, suspects->group, usual);
+            muster_what_if(what_if, suspects->bound, usual);
         muster_what_if_waits(what_if, &waits[q * gpus]);
     }
     suspects->waits = &waits[gpus];
@@ -358,32 +246,10 @@ static void set_waits(struct muster_what_if *what_if, bool played, struct muster
             suspects->waits[s * gpus + g] = waits[g] - suspects->waits[s * gpus + g];
 }
 
-/* The most late first. */
-static void choose(const struct muster_graph *graph, struct muster_suspects *suspects)
-{
-    const struct muster_view *view = graph->view;
-    struct muster_arena scratch = {0};
-    struct muster_suspect *of_gpu = muster_arena_array(&scratch, view->gpus + 1, sizeof *of_gpu);
-    struct host *host = muster_arena_array(&scratch, view->gpus + 1, sizeof *host);
-    struct compared *compared = muster_arena_array(&scratch, view->gpus + 1, sizeof *compared);
-    if (!scratch.failed) {
-        count_compared(graph, compared);
-        collect(graph, of_gpu);
-        collect_leaning(graph, compared, of_gpu);
-        join_hosts(view, graph->host, compared, host, of_gpu);
-        if (view->gpus)
-            qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
-    }
-    for (size_t g = 0; g < view->gpus && suspects->n < MUSTER_SUSPECTS && !scratch.failed; g++)
-        if (of_gpu[g].seat != MUSTER_NO_UNIT)
-            suspects->suspect[suspects->n++] = of_gpu[g];
-    muster_arena_end(&scratch, graph->memory);
-}
-
 static void look_for(const struct muster_graph *graph, const struct muster_view_span *span,
                      struct muster_what_if *what_if, struct muster_suspects *suspects)
 {
-    choose(graph, suspects);
+    muster_suspects_choose(graph, suspects);
     if (muster_view_is_pair(graph->view))
         drop_mutual(graph, suspects);
     bool alone = suspects->n == 1;
@@ -410,6 +276,8 @@ static void find_suspects(const struct muster_graph *graph, const struct muster_
     struct muster_what_if what_if = {0};
     suspects->n = 0;
     suspects->group = muster_arena_array(graph->memory, gpus + 1, sizeof *suspects->group);
+    suspects->bound = muster_arena_array(graph->memory, gpus + 1, sizeof *suspects->bound);
+    suspects->because = muster_arena_array(graph->memory, gpus + 1, sizeof *suspects->because);
     muster_what_if_begin(&what_if, graph, &scratch);
     if (!scratch.failed && !graph->memory->failed)
         look_for(graph, span, &what_if, suspects);

@@ -4,34 +4,8 @@
 #define MUSTER_DIAGNOSE_STRAGGLER_STRAGGLER_DETAILS_H
 
 #include "diagnose/finding.h"
-#include "diagnose/straggler/job_graph.h"
+#include "diagnose/straggler/straggler_suspects.h"
 #include "view/coverage.h"
-
-/* ---- who: those whose lateness cost the job time (straggler.c) ---- */
-
-enum { MUSTER_SUSPECTS = 16 };
-
-/* A rank, or all ranks of a host. */
-struct muster_suspect {
-    uint32_t gpu;  /* the first of them */
-    uint32_t seat; /* where it is late most */
-    bool host;     /* all ranks of its host */
-    double excess_ns;
-    double gain_ns;  /* what the job would have saved */
-    double alone_ns; /* the same if all other suspects stay as they are */
-    double last_ns;  /* the same once all other suspects are as usual */
-    double share;    /* of the time that its timed operations cover */
-    double run_ns;   /* its gain in the whole run, what was not timed included */
-};
-
-struct muster_suspects {
-    struct muster_suspect suspect[MUSTER_SUSPECTS]; /* by gain */
-    double worth;   /* share of the time from which on a gain is worth a finding */
-    uint8_t *group; /* of each GPU: suspect it belongs to; 255: none */
-    /* Of suspect s and GPU g at [s * gpus + g]: how much less it would have waited; ns. */
-    double *waits;
-    size_t n;
-};
 
 /* ---- when: from when to when, and whether by a beat of the job's steps ---- */
 

@@ -54,7 +54,7 @@ static void count(const struct muster_graph *graph, const struct muster_suspects
             carried |= unit->carried;
             stage |= unit->stage;
             verdict[turn->comm].culprit |=
-                seat->culprit && suspects->group[muster_unit_gpu(graph, unit)] < suspects->n;
+                seat->culprit && suspects->bound[muster_unit_gpu(graph, unit)] < suspects->n;
             if (unit->evaluated && unit->stage) {
                 struct stage *of = &stages[unit->seat];
                 double own_ns = (double)muster_unit_own_ns(graph, unit);
