@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "diagnose/straggler/e_process.h"
 #include "diagnose/straggler/late_calls.h"
 #include "diagnose/straggler/run_cost.h"
@@ -16,12 +17,15 @@
 
 /* ---- from suspects to culprits: whose lateness cost the job time ---- */
 
-#define WORTH  0.005 /* of the time: less is not worth a finding */
-#define PAIR   0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
-#define ALONE  0.2   /* of that: without anybody else's help */
-#define HELPED 2.0   /* times that: who costs nothing by itself, beside another one */
-#define MUCH   2.0   /* times as much as another rank of its communicator */
-#define MUTUAL 3.0   /* times as late as the other of two ranks: else each is the other's usual */
+#define WORTH    0.005 /* of the time: less is not worth a finding */
+#define PAIR     0.04  /* the same of two ranks: by so much hosts and GPUs differ anyway */
+#define ALONE    0.2   /* of that: without anybody else's help */
+#define HELPED   2.0 /* times that: who costs nothing by itself, or is as slow as any GPU may be */
+#define MUCH     2.0 /* times as much as another rank of its communicator */
+#define ORDINARY 0.015 /* of a GPU's time, all over the step: by so much GPUs of a kind differ */
+#define MOSTLY   0.6   /* of the time */
+#define PLACES   2.5   /* a step: several */
+#define MUTUAL   3.0   /* times as late as the other of two ranks: else each is the other's usual */
 enum { NOBODY = 255, SHAPLEY_MOST = 4 };
 
 static int by_gain(const void *left, const void *right)
@@ -93,7 +97,8 @@ static void set_gains(struct muster_what_if *what_if, struct muster_suspects *su
 }
 
 /* Among ranks that send to each other who waited for another is told less well from who is late:
- * one must have cost something by itself, or twice as much beside the others. */
+ * one must have cost something by itself, or twice as much beside the others. So must who is as
+ * slow as any GPU may be. */
 static void keep_worthy(const struct muster_graph *graph, const struct muster_view_span *span,
                         struct muster_suspects *suspects)
 {
@@ -106,6 +111,7 @@ static void keep_worthy(const struct muster_graph *graph, const struct muster_vi
         own->share = covered > 0 ? own->gain_ns / covered : 0;
         bool sure =
             !sends || own->alone_ns >= ALONE * worth * covered || own->share >= HELPED * worth;
+        sure = sure && (!own->ordinary || own->share >= HELPED * worth);
         if (own->share >= worth && own->last_ns >= worth * covered && sure)
             suspects->suspect[kept++] = *own;
     }
@@ -223,6 +229,55 @@ static void drop_mutual(const struct muster_graph *graph, struct muster_suspects
     muster_arena_end(&scratch, graph->memory);
 }
 
+/* How often what a GPU does is met, by what is met once a step: the median. */
+static double steps_of(const struct muster_graph *graph, uint32_t gpu, struct muster_arena *memory)
+{
+    uint64_t *turns = muster_arena_array(memory, graph->seats + 1, sizeof *turns);
+    size_t n = 0;
+    for (size_t s = 0; s < graph->seats && turns; s++)
+        if (graph->seat[s].gpu == gpu && graph->seat[s].turns)
+            turns[n++] = graph->seat[s].turns;
+    return n ? (double)muster_upper_median_u64(turns, n) : 1;
+}
+
+/* Whether it is as slow as any GPU may be: late at several places of the step, most of the time,
+ * and by little in all. */
+static bool is_ordinary(const struct muster_graph *graph, const struct muster_view_span *span,
+                        const struct muster_suspect *own, struct muster_arena *memory)
+{
+    double windows = 0, hits = 0, turns = 0;
+    if (own->host || own->excess_ns >= ORDINARY * (double)span[own->gpu].covered_ns)
+        return false;
+    for (size_t s = 0; s < graph->seats; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        if (seat->gpu == own->gpu && seat->culprit) {
+            windows += seat->windows;
+            hits += seat->hits;
+            turns += seat->turns;
+        }
+    }
+    return hits >= MOSTLY * windows && turns >= PLACES * steps_of(graph, own->gpu, memory);
+}
+
+/* Beside one that is later than any GPU is by design, those that are not are no suspects: what they
+ * cost shows only once that one is as usual. */
+static void drop_ordinary(const struct muster_graph *graph, const struct muster_view_span *span,
+                          struct muster_suspects *suspects)
+{
+    struct muster_suspect kept[MUSTER_SUSPECTS];
+    struct muster_arena scratch = {0};
+    size_t n = 0;
+    for (size_t s = 0; s < suspects->n; s++) {
+        struct muster_suspect *own = &suspects->suspect[s];
+        own->ordinary = is_ordinary(graph, span, own, &scratch);
+        if (!own->ordinary)
+            kept[n++] = *own;
+    }
+    suspects->n = n ? n : suspects->n;
+    memcpy(suspects->suspect, kept, n * sizeof *kept);
+    muster_arena_end(&scratch, graph->memory);
+}
+
 /* What each GPU waits less if the suspect is as usual. `played`: the last walk was of nobody, and
  * of the one suspect that there is. */
 static void set_waits(struct muster_what_if *what_if, bool played, struct muster_suspects *suspects)
@@ -252,6 +307,7 @@ static void look_for(const struct muster_graph *graph, const struct muster_view_
     muster_suspects_choose(graph, suspects);
     if (muster_view_is_pair(graph->view))
         drop_mutual(graph, suspects);
+    drop_ordinary(graph, span, suspects);
     bool alone = suspects->n == 1;
     if (suspects->n) {
         set_groups(graph, suspects);

@@ -11,6 +11,7 @@ struct muster_suspect {
     uint32_t gpu;  /* the first of them */
     uint32_t seat; /* where it is late most */
     bool host;     /* all ranks of its host */
+    bool ordinary; /* as slow as any GPU may be: late at several places, by little in all */
     double excess_ns;
     double gain_ns;  /* what the job would have saved */
     double alone_ns; /* the same if all other suspects stay as they are */
