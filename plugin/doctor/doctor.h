@@ -83,6 +83,7 @@ void muster_doctor_names(struct muster_doctor *doctor);
 void muster_doctor_firewall(struct muster_doctor *doctor);
 void muster_doctor_mesh(struct muster_doctor *doctor);
 void muster_doctor_proxy(struct muster_doctor *doctor);
+void muster_doctor_scanner(struct muster_doctor *doctor);
 /* The kernel's version and settings. */
 void muster_doctor_kernel(struct muster_doctor *doctor);
 /* The launcher's numbers. */

@@ -50,6 +50,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"net.firewall", "init_error hang_stuck hang_absent", 6},
     {"net.mesh", "init_error hang_stuck hang_absent", 7},
     {"net.proxy", "hang_absent", 5},
+    {"net.scanner", "hang_absent hang_stuck init_error", 5},
     {"limit.shm", "init_error allreduce.small allreduce.large hang_dead", 8},
     {"limit.shm_stale", "init_error allreduce.small allreduce.large", 9},
     {"limit.memlock", "init_error allreduce.small", 8},

@@ -145,17 +145,17 @@ static const struct muster_job_log_kind kinds[] = {
      "another rank's address cannot be reached over TCP",
      "NCCL_SOCKET_IFNAME of the interface between the hosts, the same on all; a firewall or "
      "security group that drops high ports; `muster doctor --hosts` tries all pairs",
-     "net.interface net.firewall net.mesh net.oob net.names net.kernel net.subnet net.ports "
-     "net.mtu"},
+     "net.interface net.firewall net.mesh net.scanner net.oob net.names net.kernel net.subnet "
+     "net.ports net.mtu"},
     {"log.refused", "F25,F36", FAILS, 3,
      "another rank's port refused the connection: that rank had ended, or another host answered",
      "look for the first error of that rank; else NCCL_SOCKET_IFNAME: docker's bridges have the "
      "same address on all hosts",
-     "net.interface net.names net.mesh net.firewall net.master"},
+     "net.interface net.names net.mesh net.scanner net.firewall net.master"},
     {"log.store", "F36,F25", FAILS, 4, "the rendezvous at MASTER_ADDR:MASTER_PORT was not reached",
      "MASTER_ADDR has to be rank 0's address as all hosts see it, MASTER_PORT open, and rank 0 "
      "running; the number of nodes and ranks right",
-     "net.master net.names job.ranks net.firewall net.mesh net.interface"},
+     "net.master net.names job.ranks net.firewall net.mesh net.scanner net.interface"},
     {"log.port_taken", "F36", FAILS, 8, "the port of the rendezvous is taken",
      "end the job that left a process there (ss -ltnp), or another MASTER_PORT, below those that "
      "the kernel gives to connections (net.ipv4.ip_local_port_range); on one host torchrun "

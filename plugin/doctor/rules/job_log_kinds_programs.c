@@ -29,7 +29,7 @@ static const struct muster_job_log_kind kinds[] = {
     {"log.absent_rank", "F01,F05", ABSENT, 6, "a rank did not come to a barrier in time",
      "the line names it: look at what that rank did before (its own error, preprocessing, a longer "
      "shard, a save)",
-     "net.mesh net.names net.interface net.firewall"},
+     "net.mesh net.scanner net.names net.interface net.firewall"},
     {"log.rank_zero", "F01,F10", ABSENT, 6,
      "rank 0 did not publish NCCL's id: it had ended, or was busy before its first collective",
      "look at rank 0's own first error, else at what it does alone (download, preprocessing, a "

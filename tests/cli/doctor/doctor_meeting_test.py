@@ -118,6 +118,19 @@ class Meeting(GpuCase):
         self.assertEqual(self.causes(*symptom, **{**several, "MASTER_ADDR": "n1.cluster"}, no_proxy=".cluster"), [])
         self.assertEqual(self.doctor("--passive", **proxy)["net.proxy"]["status"], "ok")
 
+    def test_a_scanner_of_connections(self):
+        symptom = ("--passive", "--only", "net.scanner", "--symptom", "hang_absent")
+        self.put("proc/modules", "eset_wapper 4096 0 - Live 0x0\nnf_tables 303104 0 - Live 0x0\n")
+        self.put("proc/77/comm", "wapd2\n")
+        self.assertEqual(self.causes(*symptom), [])
+        self.put("proc/modules", "nf_tables 303104 0 - Live 0x0\neset_wap 45056 2 - Live 0x0\n")
+        self.assertEqual(self.causes(*symptom), ["net.scanner"])
+        self.assertIn("ESET Web Access Protection takes", self.doctor(*symptom)["net.scanner"]["found"])
+        self.assertEqual(self.doctor("--passive")["net.scanner"]["status"], "ok")
+        self.put("proc/modules", "nf_tables 303104 0 - Live 0x0\n")
+        self.put("proc/77/comm", "drweb-gated\n")
+        self.assertIn("SpIDer Gate", self.doctor(*symptom)["net.scanner"]["found"])
+
     def test_a_proxy_that_a_log_names(self):
         self.put("job.log", "grpc_message:\"Received http2 header with status: 503\"\n")
         log = ("--passive", "--log", str(self.root / "job.log"))
