@@ -380,7 +380,8 @@ static void suspect_pcie(const struct muster_machine *machine, struct muster_che
         check, "P2P over PCIe: the driver allows it, which does not say that this machine's "
                "switches, IOMMU and BIOS carry it");
     check->suspect_of = "hang_stuck wrong_result";
-    check->suspect_weight = 3;
+    /* each of several hosts would be stopped by itself: where they meet is likelier */
+    check->suspect_weight = muster_doctor_several_hosts() ? 0 : 3;
     muster_check_advice(check,
                         "NCCL_P2P_DISABLE=1 shows whether it is that; `--active` tests each pair "
                         "(p2p.kernel). Then gpu.iommu, gpu.acs (as root), a newer driver and BIOS");

@@ -228,7 +228,7 @@ static void suspect_another_network(const struct muster_doctor *doctor, struct m
                             "NCCL_SOCKET_IFNAME=%s, or %s, whichever all hosts reach; "
                             "`muster doctor --hosts` tries both",
                             at->name, first->name);
-        check->suspect_of = "init_error hang_stuck";
+        check->suspect_of = "init_error hang_stuck hang_absent";
         check->suspect_weight = 5; /* before bugs of NCCL that few jobs meet */
         return;
     }
@@ -279,6 +279,28 @@ static void evaluate_speed(const struct muster_doctor *doctor, struct muster_che
                             "a faster network between the hosts: gradients of a large model take "
                             "minutes over this one");
     }
+}
+
+/* What most often stops a job of several hosts, and what one host alone cannot rule out. */
+static void suspect_meeting(const struct muster_doctor *doctor, struct muster_check *check,
+                            const char *meeting)
+{
+    const char *given = doctor->symptoms;
+    if (!given || check->suspect[0] || check->status != MUSTER_CHECK_OK ||
+        !muster_doctor_several_hosts() ||
+        !(strstr(given, "init_error") || strstr(given, "hang_stuck") ||
+          strstr(given, "hang_absent")))
+        return;
+    muster_check_suspect(check,
+                         "hosts meet at %s: whether all others reach it there, on every port, one "
+                         "host alone does not show",
+                         meeting);
+    muster_check_advice(check, "`muster doctor --hosts` tries all pairs and ports. Else open all "
+                               "ports between the hosts (firewall, security group), not "
+                               "MASTER_PORT alone; NCCL_SOCKET_IFNAME of the interface between "
+                               "them, on all; containers with --network=host");
+    check->suspect_of = "init_error hang_stuck hang_absent";
+    check->suspect_blind = true;
 }
 
 /* As most hosts: worth a look where a job is slow and nothing else is seen. */
@@ -341,6 +363,8 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
         evaluate_bridge(doctor, check, &interfaces->at[choice.at[0]]);
         evaluate_speed(doctor, check, interfaces, choice.at[0]);
         suspect_another_network(doctor, check, interfaces, &choice);
+        muster_doctor_address(&interfaces->at[choice.at[0]], text, sizeof text);
+        suspect_meeting(doctor, check, text);
         suspect_no_rdma(doctor, check, interfaces->at[choice.at[0]].name);
     }
     for (int i = 0; i < interfaces->n; i++)

@@ -251,6 +251,8 @@ static int weight_for_line(const struct muster_check *check, const struct muster
         return 0;
     if (is_seen(check) || weight == 0)
         return weight;
+    if (check->suspect_blind)
+        return 0;
     if (check->suspect_of && is_slowness(check->suspect_of) && !is_slowness(line->line->shows))
         return 0;
     int step = check->suspect_of ? 2 * SUSPECT_STEP : SUSPECT_STEP; /* that rests on little */

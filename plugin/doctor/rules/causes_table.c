@@ -33,7 +33,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"env.costly", "hang_dead", 3}, /* time-outs that a short loss of a link outlasts */
     {"env.unsafe", "wrong_result hang_stuck allreduce.small allreduce.large", 6},
     {"env.unsafe", "init_error", 5},
-    {"net.interface", "init_error hang_stuck", 8},
+    {"net.interface", "init_error hang_stuck hang_absent", 8},
     {"net.interface", "slow_transfer", 7},
     {"net.oob", "init_error hang_stuck", 8},
     {"net.mtu", "hang_stuck slow_transfer", 3},

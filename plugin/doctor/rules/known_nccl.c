@@ -55,7 +55,7 @@ const struct muster_known_nccl muster_known_nccl[] = {
      "nccl#238"},
     {20300, 20505, 0, SOMETIMES, HANGS, "F17", "two ranks on one GPU are not refused: they hang",
      "upgrade to 2.5.6", "notes of 2.5.6 (nccl#231)"},
-    {20300, 20505, 0, SOMETIMES, FAILS | SLOW, "F46",
+    {20300, 20505, BOX, SOMETIMES, FAILS | SLOW, "F46",
      "P2P and shared memory between containers are guessed wrong", "upgrade to 2.5.6",
      "notes of 2.5.6 (nccl#155, nccl#248)"},
     {20500, 20802, 0, SOMETIMES, HANGS, "F41", "hangs after 2^31 steps of the LL128 protocol",
@@ -459,6 +459,12 @@ bool muster_known_nccl_is_rare(const struct muster_known_nccl *bug)
            __builtin_popcountll(bug->needs) >= MANY;
 }
 
+bool muster_known_nccl_is_wide(const struct muster_known_nccl *bug)
+{
+    enum { NARROW = 300 };
+    return bug->last - bug->first >= NARROW && !muster_known_nccl_is_rare(bug);
+}
+
 static const struct {
     const char *source, *line;
 } printed[] = {
@@ -516,16 +522,14 @@ static int count_fitting(const struct muster_known_question *of)
 const struct muster_known_nccl *muster_known_nccl_pick(const struct muster_known_question *of,
                                                        bool certain)
 {
-    enum { NARROW = 300 };
     const struct muster_known_nccl *best = NULL;
     bool only = !certain && count_fitting(of) == 1;
     for (size_t i = 0; i < muster_known_nccl_n; i++) {
         const struct muster_known_nccl *bug = &muster_known_nccl[i];
         bool depends = bug->weight == MUSTER_KNOWN_SOMETIMES && !muster_known_nccl_logged(bug, of);
-        bool wide = bug->last - bug->first >= NARROW && !muster_known_nccl_is_rare(bug);
         bool fitting = only && muster_known_nccl_explains(bug, of->symptoms);
         if (depends == certain || !muster_known_nccl_holds(bug, of->version, of->has) ||
-            (depends && (!bug->shows || (wide && !fitting))))
+            (depends && (!bug->shows || (muster_known_nccl_is_wide(bug) && !fitting))))
             continue;
         if (!best || fits(bug, of) > fits(best, of))
             best = bug;

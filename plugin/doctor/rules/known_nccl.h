@@ -98,6 +98,8 @@ const struct muster_known_nccl *muster_known_nccl_pick(const struct muster_known
 /* Whether it needs what few hosts have, or many things at once: it counts for much where all of
  * that is there. */
 bool muster_known_nccl_is_rare(const struct muster_known_nccl *bug);
+/* Whether it is of three minor versions and more, and of hosts like many. */
+bool muster_known_nccl_is_wide(const struct muster_known_nccl *bug);
 /* Whether it brings about one of these: words, separated by commas. */
 bool muster_known_nccl_explains(const struct muster_known_nccl *bug, const char *symptoms);
 /* The symptoms of causes.h that it brings about, separated by blanks. */

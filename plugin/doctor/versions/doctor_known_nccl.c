@@ -206,6 +206,24 @@ static void name_bug(struct muster_check *check, const char *nccl,
     check->explains = symptoms_of(check, bug);
 }
 
+/* Without ranks that never came: they had not begun with NCCL. */
+static const char *suspect_of(const struct muster_check *check, const struct muster_known_nccl *bug)
+{
+    static const char absent[] = " hang_absent";
+    char words[256];
+    muster_known_nccl_symptoms(bug->shows, words, sizeof words);
+    char *at = strstr(words, absent);
+    if (at)
+        memmove(at, at + sizeof absent - 1, strlen(at + sizeof absent - 1) + 1);
+    return muster_arena_text(check->memory, words);
+}
+
+/* Bugs of so many versions are behind what most often stops a job. */
+static int suspect_weight(const struct muster_known_nccl *bug)
+{
+    return muster_known_nccl_is_rare(bug) ? 4 : muster_known_nccl_is_wide(bug) ? 0 : 1;
+}
+
 /* Behind every other suspect: such bugs are of most versions, and few jobs meet them. A surer one
  * that brings about something else does not hide it. */
 static void suspect(const struct muster_doctor *doctor, struct muster_check *check,
@@ -217,8 +235,8 @@ static void suspect(const struct muster_doctor *doctor, struct muster_check *che
         return;
     muster_check_suspect(check, "NCCL %s %.120s, with some programs (%.40s)", nccl, bug->what,
                          bug->source);
-    check->suspect_of = symptoms_of(check, bug);
-    check->suspect_weight = muster_known_nccl_is_rare(bug) ? 4 : 1;
+    check->suspect_of = suspect_of(check, bug);
+    check->suspect_weight = suspect_weight(bug);
     if (check->status == MUSTER_CHECK_OK)
         muster_check_advice(check, "%s", bug->fix);
     else

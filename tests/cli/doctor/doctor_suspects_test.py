@@ -104,22 +104,36 @@ class Suspects(GpuCase):
                  "           |-- 10.1.0.2\n              /32 host LOCAL\n"
                  f"           |-- {address}\n              /32 host LOCAL\n")
 
+    def meeting(self, *args, **env):
+        return self.doctor(*args, **SEVERAL, **env)["net.interface"]["found"]
+
     def test_an_overlay_is_no_way_to_other_hosts(self):
         symptom = ("--passive", "--only", "net.interface", "--symptom", "hang_stuck")
-        for name, causes in (("flannel.1", ["net.interface"]), ("eth0.100", []), ("br-4f1c1e2b7a9d", ["net.interface"])):
+        for name, overlay in (("flannel.1", True), ("eth0.100", False), ("br-4f1c1e2b7a9d", True)):
             self.second_interface(name, "10.244.4.1", "0004F40A", "00FFFFFF")
             if not name.startswith("br-"):  # docker's name says it
                 self.put(f"sys/devices/virtual/net/{name}/mtu", "1450\n")
-            self.assertEqual(self.causes(*symptom, **SEVERAL), causes, name)
+            self.assertEqual("leads to no other host" in self.meeting(*symptom), overlay, name)
 
     def test_interfaces_of_two_networks(self):
         symptom = ("--passive", "--only", "net.interface", "--symptom", "init_error")
-        for second, network, causes in (("10.1.0.9", "0000010A", []), ("172.30.12.7", "00001EAC", ["net.interface"])):
+        for second, network, another in (("10.1.0.9", "0000010A", False), ("172.30.12.7", "00001EAC", True)):
             self.second_interface("rsip", second, network, "0000FFFF")
-            self.assertEqual(self.causes(*symptom, **SEVERAL), causes, second)
+            self.assertEqual("is in another network" in self.meeting(*symptom), another, second)
         self.assertIn("NCCL_SOCKET_IFNAME=rsip, or eth0", self.doctor(*symptom, **SEVERAL)["net.interface"]["advice"])
         self.assertEqual(self.causes(*symptom), [])  # of one host
-        self.assertEqual(self.causes(*symptom, **SEVERAL, NCCL_SOCKET_IFNAME="eth0"), [])
+        self.assertNotIn("another", self.meeting(*symptom, NCCL_SOCKET_IFNAME="eth0"))
+
+    def test_where_hosts_meet_is_what_one_host_cannot_judge(self):
+        for symptom, meeting in (("init_error", True), ("hang_stuck", True), ("hang_absent", True), ("wrong_result", False)):
+            words = ("--passive", "--only", "net.interface", "--symptom", symptom)
+            self.assertEqual("one host alone does not show" in self.meeting(*words), meeting, symptom)
+        words = ("--passive", "--symptom", "init_error")
+        self.assertEqual(self.causes(*words), [])  # of one host
+        self.put("job.log", "NCCL WARN Connect to 10.1.0.3<41000> failed : No route to host\n")
+        log = ("--log", str(self.root / "job.log"))
+        self.assertEqual(self.causes(*words, *log, **SEVERAL), ["log.unreachable"])  # a line has its own words
+        self.assertEqual(self.causes(*words, **SEVERAL, FAKE_NCCL="22501"), ["version.nccl_bad"])  # few versions
 
     def test_a_port_that_the_kernel_gives_away(self):
         self.put("proc/sys/net/ipv4/ip_local_port_range", "32768 60999\n")

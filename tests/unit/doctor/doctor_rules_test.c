@@ -348,6 +348,7 @@ static void what_a_job_showed_chooses_among_bugs(void **state)
     assert_null(pick(22000, MUSTER_NCCL_USB_NETWORK, NULL, true));
     const uint64_t odd = MUSTER_NCCL_ODD_NUMA;
     assert_int_equal(pick(22809, odd, "init_error", false)->needs, odd);
+    assert_false(muster_known_nccl_is_wide(pick(22809, odd, "init_error", false)));
 }
 
 /* Bugs that notes of releases and known issues tell of: inside their versions and places, not
@@ -429,7 +430,7 @@ static void a_bug_of_many_versions_is_named_where_it_stands_alone(void **state)
 {
     (void)state;
     const struct muster_known_nccl *bug = pick(22606, 0, "wrong_result", false);
-    assert_true(bug && bug->shows & MUSTER_SHOWS_WRONG_DATA);
+    assert_true(bug && bug->shows & MUSTER_SHOWS_WRONG_DATA && muster_known_nccl_is_wide(bug));
     bug = pick(22003, 0, "wrong_result", false); /* so does another one */
     assert_null(bug);
     bug = pick(21004, 0, "init_error", false);
