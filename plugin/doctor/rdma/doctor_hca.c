@@ -227,6 +227,39 @@ static void suspect_mixed(struct muster_check *check, const struct ports *ports)
                                    "hosts");
 }
 
+/* Whether `other` has the name of `port` in a further PCI domain: rocep1s0f0 and roceP2p1s0f0, as
+ * of boards with two PCIe connections for one card (DGX Spark). */
+static bool is_other_half(const struct port *port, const struct port *other)
+{
+    static const char family[] = "roce";
+    const size_t n = sizeof family - 1;
+    const char *domain = other->device + n;
+    if (strncmp(port->device, family, n) != 0 || strncmp(other->device, "roceP", n + 1) != 0)
+        return false;
+    domain += 1 + strspn(domain + 1, "0123456789");
+    return strcmp(port->device + n, domain) == 0;
+}
+
+static void suspect_halves(struct muster_check *check, const struct ports *ports)
+{
+    for (int i = 0; i < ports->n; i++)
+        for (int j = 0; j < ports->n; j++) {
+            const struct port *a = &ports->at[i], *b = &ports->at[j];
+            if (!a->active || !b->active || !is_other_half(a, b))
+                continue;
+            muster_check_suspect(check,
+                                 "%s and %s may be one socket for a cable: each reaches its card "
+                                 "by a PCIe connection of half the rate",
+                                 a->device, b->device);
+            muster_check_advice(check,
+                                "NCCL_IB_HCA==%s,%s on all hosts, with an address of an own "
+                                "subnet for each; the log has both behind NET/IB",
+                                a->device, b->device);
+            check->suspect_of = "slow_transfer";
+            return;
+        }
+}
+
 static void evaluate_pkey(const struct muster_doctor *doctor, struct muster_check *check,
                           const struct ports *ports)
 {
@@ -285,5 +318,7 @@ void muster_doctor_hca(struct muster_doctor *doctor)
         evaluate_given(check, ports, list);
     else if (!check->suspect[0] && check->status == MUSTER_CHECK_OK)
         suspect_mixed(check, ports);
+    if (!list && !check->suspect[0] && check->status == MUSTER_CHECK_OK)
+        suspect_halves(check, ports);
     evaluate_pkey(doctor, check, ports);
 }

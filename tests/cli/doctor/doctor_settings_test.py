@@ -202,6 +202,18 @@ class Settings(Case):
         self.expect("ib.hca", "ok", NCCL_IB_PKEY="0")
         self.assertIn("partition table is empty", self.expect("ib.hca", "problem", NCCL_IB_PKEY="3")["found"])
 
+    def test_two_halves_of_a_card(self):
+        """As a DGX Spark has them."""
+        self.port("rocep1s0f0", layer="Ethernet")
+        self.port("roceP2p1s0f1", layer="Ethernet")  # of the other socket for a cable
+        self.assertEqual(self.suspect("ib.hca", "slow_transfer")["status"], "ok")
+        self.port("roceP2p1s0f0", layer="Ethernet")
+        self.expect_suspect("ib.hca", "slow_transfer", "rocep1s0f0 and roceP2p1s0f0 may be one socket")
+        self.assertIn("NCCL_IB_HCA==rocep1s0f0,roceP2p1s0f0", self.suspect("ib.hca", "slow_transfer")["advice"])
+        self.assertEqual(self.suspect("ib.hca", "slow_transfer", NCCL_IB_HCA="=rocep1s0f0,roceP2p1s0f0,roceP2p1s0f1")["status"],
+                         "ok")
+        self.assertEqual(self.suspect("ib.hca", "init_error")["status"], "ok")
+
     def test_devices_that_nccl_was_not_made_for(self):
         self.port("hfi1_0")
         self.expect_suspect("ib.hca", "init_error", "hfi1_0, Omni-Path")
