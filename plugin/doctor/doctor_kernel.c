@@ -263,6 +263,7 @@ static void suspect_version(const struct muster_doctor *doctor, struct muster_ch
     muster_check_suspect(check, "Linux %u.%u is old: processes that hang were seen before 5.5",
                          major, minor);
     muster_check_advice(check, "a newer kernel");
+    check->suspect_of = "hang_stuck"; /* behind all others: it was hardly ever the cause */
 }
 
 static void check_kernel(struct muster_doctor *doctor)

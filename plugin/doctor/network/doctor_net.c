@@ -497,6 +497,8 @@ static void check_ports(struct muster_doctor *doctor)
                          "any process may have it when the job starts",
                          port, low, high);
     muster_check_advice(check, "a MASTER_PORT below %u", low);
+    check->suspect_of = "init_error"; /* whoever finds it taken fails, and waits for nobody */
+    check->suspect_weight = 6;
 }
 
 struct muster_interfaces *muster_doctor_interfaces(const struct muster_doctor *doctor)

@@ -122,6 +122,7 @@ class Settings(Case):
         self.assertEqual(self.suspect("host.kernel", "hang_stuck")["status"], "ok")
         self.put("proc/sys/kernel/osrelease", "4.15.0-20-generic\n")
         self.expect_suspect("host.kernel", "hang_stuck", "Linux 4.15 is old")
+        self.assertEqual(self.suspect("host.kernel", "init_error")["status"], "ok")
         self.put("proc/cmdline", "quiet pcie_acs_override=downstream,multifunction\n")
         self.expect_suspect("host.kernel", "hang_stuck", "pcie_acs_override")
         self.put("proc/driver/nvidia/params", 'RegistryDwords: "ForceP2P=0x11;RMForceP2PType=1"\n')
@@ -331,9 +332,13 @@ class Settings(Case):
         self.assertEqual(self.suspect("net.plugin", "init_error", **path)["status"], "ok")  # on one host
         path.update(TWO_HOSTS)
         self.expect_suspect("net.plugin", "init_error", "lib/libnccl-net.so", **path)
-        self.put("proc/sys/kernel/osrelease", "4.15.0-20-generic\n")  # weighs more
+        self.put("proc/cmdline", "quiet pcie_acs_override=downstream\n")  # weighs more
         both = self.doctor("--symptom", "hang_stuck", "--only", "net.plugin,host.kernel", **path)
         self.assertEqual([both[id_]["status"] for id_ in ("host.kernel", "net.plugin")], ["warning", "ok"])
+        self.put("proc/cmdline", "quiet\n")
+        self.put("proc/sys/kernel/osrelease", "4.15.0-20-generic\n")  # weighs less
+        both = self.doctor("--symptom", "hang_stuck", "--only", "net.plugin,host.kernel", **path)
+        self.assertEqual([both[id_]["status"] for id_ in ("host.kernel", "net.plugin")], ["ok", "warning"])
 
     def test_a_library_that_the_network_needs(self):
         (self.root / "lib").mkdir()

@@ -141,6 +141,8 @@ class Suspects(GpuCase):
         for port, causes in (("57062", ["net.ports"]), ("29500", []), ("none", [])):
             self.assertEqual(self.causes(*symptom, MASTER_PORT=port), causes, port)
         self.assertEqual(self.causes(*symptom, MASTER_PORT="57062", TORCHELASTIC_RUN_ID="none"), [])
+        symptom = ("--passive", "--only", "net.ports", "--symptom", "hang_stuck")  # who finds it taken does not wait
+        self.assertEqual(self.causes(*symptom, MASTER_PORT="57062"), [])
 
     def test_ranks_that_see_their_own_gpu_alone(self):
         symptom = ("--passive", "--only", "job.ranks", "--symptom", "path_missing")
