@@ -16,8 +16,9 @@ static const struct muster_job_log_kind kinds[] = {
      "collective; as many ranks a host as GPUs; not CUDA_VISIBLE_DEVICES in the script",
      "gpu.shared job.ranks gpu.present"},
     {"log.no_such_gpu", "F17,F46", FAILS, 7, "a rank asked for a GPU that it does not see",
-     "ranks of a host against GPUs in CUDA_VISIBLE_DEVICES; with --gpus-per-task=1 of Slurm's each "
-     "task sees one GPU, number 0",
+     "ranks of a host against GPUs in CUDA_VISIBLE_DEVICES, which counts the GPUs that the "
+     "container sees from 0; nccl-tests' -g is GPUs of each process: -g times processes of a host "
+     "at most its GPUs; with --gpus-per-task=1 of Slurm's each task sees one GPU, number 0",
      "job.ranks gpu.shared gpu.present gpu.mig"},
     {"log.no_gpu", "F17,F49", FAILS, 6, "CUDA sees no GPU",
      "the container needs --gpus all (nvidia-container-toolkit); CUDA_VISIBLE_DEVICES; nvidia-smi",

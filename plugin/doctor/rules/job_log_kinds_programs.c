@@ -343,7 +343,9 @@ static const struct muster_job_log_kind kinds[] = {
     {"log.hangup", "F10", DIES, 9, "somebody ended the launcher: its terminal closed, or Ctrl-C",
      "start it in tmux, by nohup or as a batch job, so that it outlives the terminal", ""},
     {"log.endpoint", "F36", FAILS, 9, "the rendezvous was given an address that is none",
-     "--rdzv-endpoint=HOST:PORT with a name or address and a port, as quoted in the line",
+     "--rdzv-endpoint=HOST:PORT, or MASTER_ADDR, --master_addr, accelerate's main_process_ip: a "
+     "name "
+     "or address of rank 0's host; what the line quotes is none",
      "net.master"},
     {"log.libuv", "F35", FAILS, 9, "this PyTorch was built without libuv, which its store asks for",
      "USE_LIBUV=0 on all ranks (of Windows, mostly)", ""},
