@@ -235,9 +235,12 @@ static void evaluate_versions(const struct muster_env_input *input,
     if (NUMBER("NCCL_MULTI_RANK_GPU_ENABLE", 0) == 1)
         muster_env_remark(remarks, MUSTER_ENV_UNSAFE, false, GIVEN("NCCL_MULTI_RANK_GPU_ENABLE"),
                           "two ranks on one GPU by mistake are no longer refused");
-    if (NUMBER("NCCL_SHM_DISABLE", 0) == 1 && NUMBER("NCCL_P2P_DISABLE", 0) == 1)
-        contradiction(remarks, GIVEN("NCCL_SHM_DISABLE"),
-                      "with NCCL_P2P_DISABLE=1: GPUs of one host talk through the network alone");
+    if (NUMBER("NCCL_SHM_DISABLE", 0) == 1 && NUMBER("NCCL_P2P_DISABLE", 0) == 1 &&
+        !input->one_rank_a_host)
+        muster_env_remark(remarks, MUSTER_ENV_UNSAFE, false, GIVEN("NCCL_SHM_DISABLE"),
+                          "with NCCL_P2P_DISABLE=1: ranks of one host speak through its network "
+                          "interface alone, slowly, and hang where that does not lead back to the "
+                          "host; unset both, or NCCL_SOCKET_IFNAME=lo for a job of one host");
 }
 
 void muster_env_evaluate_together(const struct muster_env_input *input,

@@ -278,6 +278,9 @@ class Suspects(GpuCase):
         for several, status in ((SEVERAL, "ok"), ({}, "warning")):
             check = self.doctor("--passive", gpus=1, NCCL_SHM_DISABLE="1", **several)["env.costly"]
             self.assertEqual(check["status"], status, check)
+            off = {"NCCL_SHM_DISABLE": "1", "NCCL_P2P_DISABLE": "1"}
+            check = self.doctor("--passive", gpus=1, **off, **several)["env.unsafe"]
+            self.assertEqual(check["status"], status, check)
 
 
 if __name__ == "__main__":
