@@ -303,12 +303,23 @@ static bool is_hint(const struct muster_job_log *log, size_t kind)
            (log->of[kind].behind > 0 && !log->of[kind].fatal);
 }
 
+/* Whether a weightier kind is of the same lines: its words are nearer to the cause. */
+static bool names_more(const struct muster_job_log *log, size_t more, size_t kind)
+{
+    return kind_at(more)->weight > kind_at(kind)->weight && log->of[kind].lines &&
+           log->of[more].lines >= log->of[kind].lines &&
+           log->of[more].first == log->of[kind].first && !is_hint(log, more);
+}
+
 /* A rank that ends by an error that names its cause takes the others with it: what was refused or
  * not reached behind it, and errors of cleaning up, follow from it. */
 static bool is_consequence(const struct muster_job_log *log, size_t kind)
 {
     enum { NAMES_ITS_CAUSE = 7, WAS_REFUSED = 4 };
     const struct muster_job_log_kind *of = kind_at(kind);
+    for (size_t i = 0; i < kinds(); i++)
+        if (names_more(log, i, kind))
+            return true;
     for (size_t i = 0; i < kinds() && of->weight <= WAS_REFUSED; i++)
         if (log->of[i].lines && log->of[i].first < log->of[kind].first && !is_hint(log, i) &&
             (kind_at(i)->weight >= NAMES_ITS_CAUSE ||

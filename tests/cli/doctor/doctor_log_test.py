@@ -52,6 +52,14 @@ class JobLog(GpuCase):
         self.assertTrue(all(cause["suspect"] for cause in report["causes"]))
         self.assertTrue(report["summary"]["text"].startswith("No cause of hang_dead was seen"))
 
+    def test_a_line_of_two_kinds(self):
+        """The weightier one is nearer to the cause; of further lines the other stands beside it."""
+        text = "[c10d] The IPv6 network addresses of ({}, 45458) cannot be retrieved (gai error: -3).\n"
+        for addresses, ids in ((["/etc/job.env"], ["log.endpoint"]), (["node7"], ["log.name"]),
+                               (["/etc/job.env", "node7"], ["log.name", "log.endpoint"])):
+            report = self.log("".join(text.format(address) for address in addresses))
+            self.assertEqual(sorted(cause["id"] for cause in report["causes"]), sorted(ids), addresses)
+
     def test_the_nccl_of_the_job(self):
         bug = "version.nccl_bad"
         self.assertEqual(self.doctor("--passive")[bug]["status"], "ok")
