@@ -136,6 +136,29 @@ static void suspect_remains(struct muster_check *check)
     }
 }
 
+/* What most often fails a job of one host where the host shows nothing, as its program alone knows.
+ */
+static void suspect_program(const struct muster_doctor *doctor, struct muster_check *check,
+                            const struct muster_visible *visible)
+{
+    const char *given = doctor->symptoms;
+    if (!given || check->suspect[0] || check->status != MUSTER_CHECK_OK || visible->n < 2 ||
+        muster_doctor_several_hosts() ||
+        !(strstr(given, "init_error") || strstr(given, "hang_absent")))
+        return;
+    muster_check_suspect(check, "this host does not show it: then mostly two ranks take the same "
+                                "GPU, or another job holds the port of the rendezvous");
+    muster_check_advice(check,
+                        "%seach rank calls torch.cuda.set_device(LOCAL_RANK), and a host has at "
+                        "most one rank a GPU (nccl-tests: -g times processes); torchrun "
+                        "--standalone, or a MASTER_PORT of its own for each job",
+                        doctor->log ? ""
+                                    : "`muster doctor --log` of the job's output with "
+                                      "NCCL_DEBUG=INFO tells which; ");
+    check->suspect_of = "init_error hang_absent";
+    check->suspect_blind = true;
+}
+
 void muster_doctor_ranks(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "job.ranks", "F17,F36");
@@ -150,4 +173,5 @@ void muster_doctor_ranks(struct muster_doctor *doctor)
     suspect_one_gpu(doctor, check, &visible);
     suspect_tasks(check, &visible);
     evaluate_sizes(check);
+    suspect_program(doctor, check, &visible);
 }

@@ -300,6 +300,7 @@ static void suspect_meeting(const struct muster_doctor *doctor, struct muster_ch
                                "MASTER_PORT alone; NCCL_SOCKET_IFNAME of the interface between "
                                "them, on all; containers with --network=host");
     check->suspect_of = "init_error hang_stuck hang_absent";
+    check->suspect_weight = 1;
     check->suspect_blind = true;
 }
 

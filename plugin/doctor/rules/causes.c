@@ -12,6 +12,7 @@ enum {
     COST_OF_A_CAUSE = GREATEST_WEIGHT * (MUSTER_SYMPTOMS + 1),
     LINES_MAX = 4,     /* of a log that are to be explained */
     LESS_OF_LINES = 3, /* so much less than the weightiest, and a line is its consequence */
+    HALVES = 2,        /* of a suspect's weight: those that nearly all hosts have lack one */
     SUSPECT_STEP = 2,  /* what is fine by itself stands so far behind what was found */
 };
 
@@ -393,8 +394,10 @@ static int suspect_weight(const struct muster_check *check, const char *symptom,
         (check->suspect_of_kind && several_hosts))
         return 0;
     if (check->suspect_of)
-        return has_word(check->suspect_of, symptom, " ") ? LEAST_WEIGHT + check->suspect_weight : 0;
-    return (GREATEST_WEIGHT + 1) * muster_cause_weight(check->id, symptom);
+        return has_word(check->suspect_of, symptom, " ")
+                   ? HALVES * (LEAST_WEIGHT + check->suspect_weight) - check->suspect_blind
+                   : 0;
+    return HALVES * (GREATEST_WEIGHT + 1) * muster_cause_weight(check->id, symptom);
 }
 
 /* Whether a check can make a job slow, and nothing else. */
@@ -426,7 +429,7 @@ static bool has_problem(const struct muster_checks *checks, const char *symptom)
  */
 static int find_suspect(const struct muster_checks *checks, const char *symptom)
 {
-    int best = -1, most = has_problem(checks, symptom) ? GREATEST_WEIGHT : 0;
+    int best = -1, most = has_problem(checks, symptom) ? HALVES * GREATEST_WEIGHT : 0;
     for (int i = 0; i < checks->n; i++) {
         int weight = suspect_weight(&checks->at[i], symptom, checks->several_hosts);
         if (weight > most) {

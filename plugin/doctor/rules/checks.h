@@ -36,7 +36,9 @@ struct muster_check {
     /* Nothing but the kind of the host speaks for it: it leads in no job of several hosts, each of
      * which such a thing would stop by itself. */
     bool suspect_of_kind;
-    bool suspect_blind; /* it is of nearly all hosts, and explains no line of a log */
+    /* It is of nearly all hosts: it explains no line of a log, and stands behind others of its
+     * weight. */
+    bool suspect_blind;
     int suspect_weight; /* of these, where there are several such suspects: the greatest leads */
     /* Words: what was found explains these of its rows of causes_table.c alone. NULL: all. */
     const char *explains;

@@ -126,7 +126,7 @@ class JobLog(GpuCase):
         job = {check["id"]: check for check in report["checks"]}["log.job"]
         self.assertIn("1 lines of channels say via RDMA from the GPU (GDRDMA)", job["evidence"])
         self.assertEqual(self.leads(way + "Socket/0\n", *slow, NCCL_IB_DISABLE="1"), "env.costly")
-        self.assertIsNone(self.leads(way + "Socket/0\n", "--symptom", "init_error", nvml="gpu * capability 8 0"))
+        self.assertEqual(self.leads(way + "Socket/0\n", "--symptom", "init_error", nvml="gpu * capability 8 0"), "job.ranks")
 
     def test_ways_that_this_host_could_better(self):
         way = "n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via SHM/direct/direct\n" \

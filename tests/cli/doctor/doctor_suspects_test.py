@@ -129,7 +129,7 @@ class Suspects(GpuCase):
             words = ("--passive", "--only", "net.interface", "--symptom", symptom)
             self.assertEqual("one host alone does not show" in self.meeting(*words), meeting, symptom)
         words = ("--passive", "--symptom", "init_error")
-        self.assertEqual(self.causes(*words), [])  # of one host
+        self.assertNotIn("net.interface", self.causes(*words))  # of one host
         self.put("job.log", "NCCL WARN Connect to 10.1.0.3<41000> failed : No route to host\n")
         log = ("--log", str(self.root / "job.log"))
         self.assertEqual(self.causes(*words, *log, **SEVERAL), ["log.unreachable"])  # a line has its own words
@@ -150,6 +150,17 @@ class Suspects(GpuCase):
         self.assertEqual(self.causes(*symptom, gpus=4, **slurm), [])
         self.assertEqual(self.causes(*symptom, gpus=1, **slurm, SLURM_GPUS_PER_TASK="1"), ["job.ranks"])
 
+    def test_what_the_program_alone_knows(self):
+        for symptom, causes in (("init_error", ["job.ranks"]), ("hang_absent", ["job.ranks"]), ("hang_stuck", [])):
+            words = ("--passive", "--only", "job.ranks", "--symptom", symptom)
+            self.assertEqual(self.causes(*words, gpus=2), causes, symptom)
+            self.assertEqual(self.causes(*words, gpus=1), [], symptom)
+            self.assertEqual(self.causes(*words, gpus=2, **SEVERAL), [], symptom)
+        words = ("--passive", "--symptom", "init_error")
+        self.assertEqual(self.causes(*words, gpus=2, FAKE_NCCL="2708"), ["version.nccl_bad"])  # behind all others
+        self.put("job.log", "n1: Test CUDA failure common.cu:1045 'unknown error'\n")
+        self.assertNotIn("job.ranks", self.causes(*words, "--log", str(self.root / "job.log"), gpus=2))
+
     def test_fewer_tasks_than_gpus(self):
         symptom = ("--passive", "--only", "job.ranks", "--symptom", "hang_absent")
         slurm = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NUM_NODES": "2"}
@@ -159,7 +170,7 @@ class Suspects(GpuCase):
         self.assertIn("--ntasks-per-node=4", check["advice"])
         for fine in ({**slurm, "SLURM_NTASKS": "8"}, {**slurm, "TORCHELASTIC_RUN_ID": "none"}, {"SLURM_NTASKS": "2"},
                      {**slurm, "CUDA_VISIBLE_DEVICES": "1"}):
-            self.assertEqual(self.causes(*symptom, gpus=4, **fine), [], fine)
+            self.assertNotIn("Slurm", self.doctor(*symptom, gpus=4, **fine)["job.ranks"]["found"], fine)
         self.assertEqual(self.doctor("--passive", gpus=4, **slurm)["job.ranks"]["status"], "ok")
 
     def test_p2p_over_pcie(self):
