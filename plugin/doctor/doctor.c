@@ -17,6 +17,7 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
     muster_doctor_proxy(doctor);
     muster_doctor_scanner(doctor);
     muster_doctor_ranks(doctor);
+    muster_doctor_extensions(doctor);
     muster_doctor_kernel(doctor);
     muster_doctor_shm(doctor);
     muster_doctor_limits(doctor);

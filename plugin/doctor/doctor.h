@@ -88,6 +88,8 @@ void muster_doctor_scanner(struct muster_doctor *doctor);
 void muster_doctor_kernel(struct muster_doctor *doctor);
 /* The launcher's numbers. */
 void muster_doctor_ranks(struct muster_doctor *doctor);
+/* Locks that PyTorch's builds of extensions left. */
+void muster_doctor_extensions(struct muster_doctor *doctor);
 void muster_doctor_shm(struct muster_doctor *doctor);
 void muster_doctor_limits(struct muster_doctor *doctor);
 void muster_doctor_threads(struct muster_doctor *doctor);

@@ -43,6 +43,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"net.master", "init_error hang_absent", 8},
     {"job.ranks", "init_error hang_absent", 8},
     {"job.ranks", "slow_transfer path_missing", 4},
+    {"job.extensions", "hang_absent hang_stuck", 5},
     {"net.ports", "init_error hang_stuck", 4},
     {"net.plugin", "slow_transfer init_error path_missing", 7},
     {"net.plugin", "hang_stuck", 4},

@@ -131,6 +131,19 @@ class Meeting(GpuCase):
         self.put("proc/77/comm", "drweb-gated\n")
         self.assertIn("SpIDer Gate", self.doctor(*symptom)["net.scanner"]["found"])
 
+    def test_a_lock_of_an_extension(self):
+        folder, symptom = ".cache/torch_extensions/py310_cu116/fused_adam", ("--passive", "--symptom", "hang_stuck")
+        self.put(f"{folder}/fused_adam.so")
+        self.assertNotIn("job.extensions", self.causes(*symptom))
+        self.put(f"{folder}/lock")
+        self.assertEqual(self.causes(*symptom), ["job.extensions"])
+        self.assertIn(f"remove {self.root}/{folder}/lock", self.doctor(*symptom)["job.extensions"]["advice"])
+        self.assertNotIn("job.extensions", self.causes(*symptom, TORCH_EXTENSIONS_DIR="/nowhere"))
+        self.put("own/utils/lock")
+        own = {"TORCH_EXTENSIONS_DIR": str(self.root / "own")}
+        self.assertEqual(self.causes("--passive", "--symptom", "hang_absent", **own), ["job.extensions"])
+        self.assertEqual(self.doctor("--passive", **own)["job.extensions"]["status"], "ok")
+
     def test_a_proxy_that_a_log_names(self):
         self.put("job.log", "grpc_message:\"Received http2 header with status: 503\"\n")
         log = ("--passive", "--log", str(self.root / "job.log"))
