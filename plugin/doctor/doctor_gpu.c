@@ -85,8 +85,13 @@ static void check_present(struct muster_doctor *doctor)
         muster_check_worse(check, MUSTER_CHECK_WARNING);
         muster_check_evidence(check, "%d GPUs in the PCI tree, %d visible to the driver here", seen,
                               nvml->gpus);
-        muster_check_advice(check, "GPUs hidden from this container cannot be reached by P2P: give "
-                                   "every container all GPUs of the job");
+        muster_check_advice(check, "%s",
+                            muster_doctor_container(doctor)
+                                ? "GPUs hidden from this container cannot be reached by P2P: give "
+                                  "every container all GPUs of the job"
+                                : "one that the driver does not start: dmesg | grep NVRM says why "
+                                  "(power, seat, a board that this driver no longer knows), or it "
+                                  "is a virtual machine's; until then as many ranks as answer");
     }
 }
 

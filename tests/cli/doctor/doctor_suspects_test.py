@@ -285,6 +285,17 @@ class Suspects(GpuCase):
         self.assertEqual(self.causes(*symptom, gpus=1, nvml=pcie, NCCL_NET_GDR_READ="1"), [])
         self.assertEqual(self.causes(*symptom, gpus=1, nvml="gpu 0 pci 00000000:10:00.0"), [])  # with NVLink
 
+    def test_a_gpu_that_the_driver_does_not_start(self):
+        for bus in ("10", "11"):
+            self.pci(f"pci0000:{bus}/0000:{bus}:00.0", "0x030200")
+        both = "gpu 0 pci 00000000:10:00.0\ngpu 1 pci 00000000:11:00.0"
+        self.assertEqual(self.doctor("--passive", gpus=2, nvml=both)["gpu.present"]["status"], "ok")
+        for container, advice in ((False, "dmesg | grep NVRM"), (True, "hidden from this container")):
+            check = self.doctor("--passive", gpus=1, nvml="gpu 0 pci 00000000:10:00.0")["gpu.present"]
+            self.assertIn("2 GPUs in the PCI tree, 1 visible to the driver here", check["evidence"])
+            self.assertIn(advice, check["advice"], container)
+            self.put(".dockerenv")
+
     def test_what_passes_inside_a_host_where_it_has_one_rank(self):
         for several, status in ((SEVERAL, "ok"), ({}, "warning")):
             check = self.doctor("--passive", gpus=1, NCCL_SHM_DISABLE="1", **several)["env.costly"]
