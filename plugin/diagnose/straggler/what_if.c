@@ -2,14 +2,11 @@
 
 #include <string.h>
 
-/* Where a circle of edges had to be cut, what is followed is not known yet, and holds nothing. */
-#define NOT_YET (INT64_MAX / 4)
+#include "diagnose/straggler/what_if_lanes.h"
 
 #define WAITED 1.5 /* times what a host takes by itself from call to call: it waited */
 #define LONGER 1.2 /* times what a receive takes where it waits for nobody: it waited */
 
-static const struct muster_lanes none = {{0}};
-static const struct muster_lanes not_yet = {{NOT_YET, NOT_YET}};
 static const struct muster_lanes_after after_not_yet = {{MUSTER_NO_SHORT, MUSTER_NO_SHORT}};
 
 /* What it followed was not timed, but another rank tells when it was over. */
@@ -49,6 +46,17 @@ static void find_timed(struct muster_what_if *what_if, struct muster_arena *memo
     }
 }
 
+/* Whether any begin follows a call. */
+static bool any_follows_call(const struct muster_graph *graph)
+{
+    bool any = false;
+    for (size_t p = 0; p < graph->positions && !any; p++)
+        any = graph->position[p].edge == MUSTER_EDGE_CALL || graph->position[p].host_runs;
+    for (size_t s = 0; s < graph->seats && !any; s++)
+        any = graph->seat[s].paced;
+    return any;
+}
+
 void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph,
                           struct muster_arena *memory)
 {
@@ -56,7 +64,8 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
     what_if->graph = graph;
     what_if->far_after.memory = &what_if->walk;
     what_if->begin = muster_arena_array(memory, units, sizeof *what_if->begin);
-    what_if->call = muster_arena_array(memory, units, sizeof *what_if->call);
+    if (any_follows_call(graph))
+        what_if->call = muster_arena_array(memory, units, sizeof *what_if->call);
     what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
     what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
     what_if->least_ns = muster_arena_array(memory, positions, sizeof *what_if->least_ns);
@@ -71,38 +80,6 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
 void muster_what_if_end(struct muster_what_if *what_if, struct muster_arena *memory)
 {
     muster_arena_end(&what_if->walk, memory);
-}
-
-static struct muster_lanes later(struct muster_lanes a, struct muster_lanes b)
-{
-    for (unsigned l = 0; l < MUSTER_LANES; l++)
-        a.ns[l] = muster_ns_most(a.ns[l], b.ns[l]);
-    return a;
-}
-
-static struct muster_lanes sooner(struct muster_lanes a, struct muster_lanes b)
-{
-    for (unsigned l = 0; l < MUSTER_LANES; l++)
-        a.ns[l] = muster_ns_least(a.ns[l], b.ns[l]);
-    return a;
-}
-
-static struct muster_lanes plus(struct muster_lanes a, int64_t ns)
-{
-    for (unsigned l = 0; l < MUSTER_LANES; l++)
-        a.ns[l] += ns;
-    return a;
-}
-
-static inline bool is_known(struct muster_lanes at)
-{
-    return at.ns[0] < NOT_YET / 2 && at.ns[1] < NOT_YET / 2;
-}
-
-/* The sooner of those that are known. */
-static struct muster_lanes soonest(struct muster_lanes a, struct muster_lanes b)
-{
-    return !is_known(a) ? b : is_known(b) ? later(a, b) : a;
 }
 
 /* Units of a turn are so close to each other that four bytes hold what lies between. */
@@ -175,12 +152,10 @@ static inline struct muster_lanes came(const struct coming *coming)
     return coming->any_known ? sooner(coming->known, free) : free;
 }
 
-static void come_unit(const struct muster_what_if *what_if, uint32_t u, int64_t transfer_ns,
-                      struct coming *coming)
+static inline void come_unit(const struct muster_graph *graph, uint32_t u,
+                             struct muster_lanes begin, int64_t transfer_ns, struct coming *coming)
 {
-    const struct muster_graph *graph = what_if->graph;
     const struct muster_unit *unit = &graph->unit[u];
-    struct muster_lanes begin = begin_of(what_if, u);
     if (is_known(begin))
         come(coming, begin, muster_unit_length_ns(graph, unit) - transfer_ns, is_free(graph, unit));
 }
@@ -220,7 +195,7 @@ static struct muster_lanes end_of_partners(const struct muster_what_if *what_if,
     bool waited = length_ns - transfer_ns > MUSTER_GAP_NS;
     bool together = !waited && length_ns - least_ns > MUSTER_GAP_NS;
     struct coming coming = {.any = false};
-    come_unit(what_if, u, together ? least_ns : transfer_ns, &coming);
+    come_unit(graph, u, begin_of(what_if, u), together ? least_ns : transfer_ns, &coming);
     struct muster_lanes last =
         waited || together ? soonest_partner(what_if, u, together ? 2 : 1) : not_yet;
     if (is_known(last))
@@ -235,6 +210,21 @@ static inline bool knows_sender(const struct muster_graph *graph, uint32_t u)
     return graph->untimed && graph->untimed[u].sender != MUSTER_NO_UNIT;
 }
 
+/* What a turn takes whose ranks do not wait. */
+static int64_t transfer_of(const struct muster_what_if *what_if, const struct muster_turn *turn)
+{
+    const struct muster_graph *graph = what_if->graph;
+    int64_t transfer_ns = (int64_t)turn->transfer_ns;
+    bool whole = muster_turn_is_whole(graph, turn);
+    for (uint32_t i = 0; i < turn->units && !whole; i++) {
+        uint32_t u = graph->of_turn[turn->first + i];
+        const struct muster_seat *seat = &graph->seat[graph->unit[u].seat];
+        int64_t least_ns = turn->p2p ? seat->least_ns : what_if->least_ns[seat->position];
+        transfer_ns = muster_ns_least(transfer_ns, least_ns);
+    }
+    return transfer_ns;
+}
+
 /* Of a turn with a root, or whose ranks wait for nobody that was seen. */
 static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint32_t u)
 {
@@ -243,7 +233,7 @@ static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint3
     const struct muster_turn *turn = &graph->turn[unit->turn];
     const struct muster_turn_end *over = &what_if->over[unit->turn];
     uint32_t root = graph->of_turn[turn->first];
-    int64_t waited_ns = muster_unit_length_ns(graph, unit) - over->transfer_ns;
+    int64_t waited_ns = muster_unit_length_ns(graph, unit) - transfer_of(what_if, turn);
     if (turn->kind == MUSTER_TURN_APART || (turn->kind == MUSTER_TURN_FROM_ROOT && u == root) ||
         (turn->kind == MUSTER_TURN_TO_ROOT && u != root)) {
         bool whole = muster_turn_is_whole(graph, turn) || what_if->timed[turn->comm];
@@ -260,12 +250,12 @@ static inline struct muster_lanes end_of(const struct muster_what_if *what_if, u
 {
     uint32_t t = what_if->graph->unit[u].turn;
     const struct muster_turn_end *over = &what_if->over[t];
-    uint8_t kind = what_if->graph->turn[t].kind;
-    if (kind == MUSTER_TURN_PARTNERS)
+    if (over->together)
+        return at(what_if, over, over->last);
+    if (what_if->graph->turn[t].kind == MUSTER_TURN_PARTNERS)
         return end_of_partners(what_if, u);
-    bool together = kind == MUSTER_TURN_ALL || knows_sender(what_if->graph, u);
-    return together || over->last.ns[0] == MUSTER_NO_SHORT ? at(what_if, over, over->last)
-                                                           : end_apart(what_if, u);
+    bool last = knows_sender(what_if->graph, u) || over->last.ns[0] == MUSTER_NO_SHORT;
+    return last ? at(what_if, over, over->last) : end_apart(what_if, u);
 }
 
 /* A unit that another one came after. */
@@ -310,7 +300,7 @@ static inline struct muster_lanes local(const struct muster_what_if *what_if, ui
     if (met_untimed(graph, u))
         return end_of(what_if, graph->untimed[u].before);
     bool known = unit->known >> unit->edge & 1;
-    if (known && follows_call(graph, unit))
+    if (what_if->call && known && follows_call(graph, unit))
         return call_of(what_if, muster_unit_before(graph, unit, MUSTER_EDGE_CALL));
     if (known && muster_edge_begins(unit->edge))
         return begin_of(what_if, from);
@@ -393,8 +383,11 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
     const struct muster_seat *seat = &graph->seat[unit->seat];
     struct before own = before_of(what_if, unit, unit->own);
     struct muster_lanes at = local(what_if, u, &own), more = none;
-    *call = paced(what_if, u, at);
-    at = behind_gpu(graph, unit, &own, at);
+    *call = at;
+    if (what_if->call) {
+        *call = paced(what_if, u, at);
+        at = behind_gpu(graph, unit, &own, at);
+    }
     bool late = lanes && (seat->log_e > 0 || seat->hidden);
     int64_t excess_ns = late ? muster_ns_most(muster_unit_excess_ns(graph, unit), 0) : 0;
     int64_t least_ns = muster_view_is_pair(graph->view) ? INT64_MIN : 0;
@@ -404,8 +397,8 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
         at.ns[l] += more.ns[l];
         call->ns[l] += host_share(graph, unit, more.ns[l]);
     }
-    int64_t waited_ns = muster_unit_waited_ns(graph, unit);
-    if (waited_ns > 0 && unit->last) {
+    int64_t waited_ns = unit->last ? muster_unit_waited_ns(graph, unit) : 0;
+    if (waited_ns > 0) {
         /* It waited for what ended last: it need not if that ends sooner. */
         struct before last = before_of(what_if, unit, muster_unit_last(graph, unit));
         for (unsigned l = 0; l < MUSTER_LANES; l++)
@@ -417,7 +410,9 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
             at = sooner(at, ready(what_if, unit, position));
         at = sooner(at, plus(own.over, muster_ns_most(own.gap_ns, 0)));
     }
-    return once_called(graph, unit, *call, at);
+    /* Else it begins no later after its call than it did. */
+    bool later = what_if->call || late || waited_ns > 0;
+    return later ? once_called(graph, unit, *call, at) : at;
 }
 
 /* Of a receive whose send was not timed, where others know what the sender did before. */
@@ -434,30 +429,21 @@ static struct muster_lanes end_of_received(const struct muster_what_if *what_if,
 }
 
 /* Ranks that are never seen, or never timed, come first. */
-static void end_turn(struct muster_what_if *what_if, uint32_t t)
+static void end_turn(struct muster_what_if *what_if, uint32_t t, struct coming *coming)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
     const uint32_t *unit = &graph->of_turn[turn->first];
     struct muster_turn_end *own = &what_if->over[t];
-    struct coming coming = {.any = false};
-    bool whole = muster_turn_is_whole(graph, turn);
-    own->transfer_ns = (int64_t)turn->transfer_ns;
-    for (uint32_t i = 0; i < turn->units && !whole; i++) {
-        const struct muster_seat *seat = &graph->seat[graph->unit[unit[i]].seat];
-        int64_t least_ns = turn->p2p ? seat->least_ns : what_if->least_ns[seat->position];
-        own->transfer_ns = muster_ns_least(own->transfer_ns, least_ns);
-    }
-    for (uint32_t i = 0; i < turn->units; i++)
-        come_unit(what_if, unit[i], own->transfer_ns, &coming);
-    if (!whole && what_if->timed[turn->comm])
-        come_unseen(&coming);
-    struct muster_lanes last = came(&coming);
+    if (what_if->timed[turn->comm] && !muster_turn_is_whole(graph, turn))
+        come_unseen(coming);
+    struct muster_lanes last = came(coming);
     for (uint32_t i = 1; i < turn->units && turn->kind == MUSTER_TURN_TO_ROOT; i++)
         last = soonest(i == 1 ? not_yet : last, begin_of(what_if, unit[i]));
     if (knows_sender(graph, unit[0]))
         last = end_of_received(what_if, unit[0]);
     own->last = after(what_if, own, last);
+    own->together = turn->kind == MUSTER_TURN_ALL;
 }
 
 /* By turns another GPU of those that stay as they are. */
@@ -491,12 +477,13 @@ static int64_t ran_ns(const struct muster_graph *graph, size_t g)
 }
 
 static void begin_turn(struct muster_what_if *what_if, uint32_t t, const uint8_t *group,
-                       const uint32_t *usual)
+                       const uint32_t *usual, struct coming *coming)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
     struct muster_turn_end *own = &what_if->over[t];
     bool any = false;
+    int64_t transfer_ns = transfer_of(what_if, turn);
     for (uint32_t i = 0; i < turn->units; i++) {
         uint32_t u = graph->of_turn[turn->first + i];
         muster_unit_ask_next(graph, &graph->unit[u]);
@@ -506,7 +493,9 @@ static void begin_turn(struct muster_what_if *what_if, uint32_t t, const uint8_t
         own->first = any || !is_known(at) ? own->first : at;
         any |= is_known(at);
         what_if->begin[u] = after(what_if, own, at);
-        what_if->call[u] = after(what_if, own, call);
+        if (what_if->call)
+            what_if->call[u] = after(what_if, own, call);
+        come_unit(graph, u, at, transfer_ns, coming);
     }
 }
 
@@ -519,11 +508,11 @@ static void start(struct muster_what_if *what_if)
     what_if->walk.failed = failed;
     what_if->far_after = (struct muster_long_ns){.memory = &what_if->walk};
     for (size_t u = 0; u < graph->units; u++)
-        what_if->begin[u] = what_if->call[u] = after_not_yet;
-    for (size_t t = 0; t < graph->turns; t++) {
-        what_if->over[t].first = none;
-        what_if->over[t].last = after_not_yet;
-    }
+        what_if->begin[u] = after_not_yet;
+    for (size_t u = 0; u < graph->units && what_if->call; u++)
+        what_if->call[u] = after_not_yet;
+    for (size_t t = 0; t < graph->turns; t++)
+        what_if->over[t] = (struct muster_turn_end){none, after_not_yet, false};
     memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
 }
 
@@ -560,28 +549,41 @@ struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t
     const struct muster_graph *graph = what_if->graph;
     start(what_if);
     for (size_t t = 0; t < graph->ordered; t++) {
-        begin_turn(what_if, graph->order[t], group, usual);
+        struct coming coming = {.any = false};
+        begin_turn(what_if, graph->order[t], group, usual, &coming);
         note_others(what_if, &graph->turn[graph->order[t]], (uint32_t)t, group, usual);
-        end_turn(what_if, graph->order[t]);
+        end_turn(what_if, graph->order[t], &coming);
     }
     return end_of_all(what_if);
+}
+
+/* What a unit waits for the others; nothing where that is not known. */
+static struct muster_lanes waits_of(const struct muster_what_if *what_if, uint32_t u)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const struct muster_unit *unit = &graph->unit[u];
+    const struct muster_turn *turn = &graph->turn[unit->turn];
+    struct muster_lanes begin = begin_of(what_if, u), end = end_of(what_if, u), waits = none;
+    if (turn->kind == MUSTER_TURN_APART || !is_known(begin) || !is_known(end))
+        return none;
+    int64_t waited_ns = muster_unit_length_ns(graph, unit) - (int64_t)turn->transfer_ns;
+    for (unsigned l = 0; l < MUSTER_LANES; l++)
+        waits.ns[l] = muster_ns_most(waited_ns + begin.ns[l] - end.ns[l], 0);
+    return waits;
 }
 
 void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
 {
     const struct muster_graph *graph = what_if->graph;
     size_t gpus = graph->view->gpus;
-    memset(of_gpu, 0, MUSTER_LANES * gpus * sizeof *of_gpu);
-    for (uint32_t u = 0; u < graph->units; u++) {
-        const struct muster_unit *unit = &graph->unit[u];
-        const struct muster_turn *turn = &graph->turn[unit->turn];
-        struct muster_lanes begin = begin_of(what_if, u), end = end_of(what_if, u);
-        if (turn->kind == MUSTER_TURN_APART || !is_known(begin) || !is_known(end))
-            continue;
-        int64_t waited_ns = muster_unit_length_ns(graph, unit) - (int64_t)turn->transfer_ns;
-        for (unsigned l = 0; l < MUSTER_LANES; l++) {
-            int64_t ns = waited_ns + begin.ns[l] - end.ns[l];
-            of_gpu[l * gpus + muster_unit_gpu(graph, unit)] += ns > 0 ? (double)ns : 0;
+    for (size_t g = 0; g < gpus; g++) {
+        double sum_ns[MUSTER_LANES] = {0};
+        for (uint32_t u = graph->first_unit[g]; u < graph->first_unit[g + 1]; u++) {
+            struct muster_lanes waits = waits_of(what_if, u);
+            for (unsigned l = 0; l < MUSTER_LANES; l++)
+                sum_ns[l] += (double)waits.ns[l];
         }
+        for (unsigned l = 0; l < MUSTER_LANES; l++)
+            of_gpu[l * gpus + g] = sum_ns[l];
     }
 }

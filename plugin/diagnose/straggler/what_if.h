@@ -30,14 +30,15 @@ struct muster_lanes_after {
 struct muster_turn_end {
     struct muster_lanes first;      /* its first unit */
     struct muster_lanes_after last; /* the last of its units to begin */
-    int64_t transfer_ns;
+    bool together;                  /* all of them are over then */
 };
 
 struct muster_what_if {
     const struct muster_graph *graph;
-    struct muster_lanes_after *begin, *call; /* of each unit; call: its host's */
-    struct muster_turn_end *over;            /* of each turn */
-    struct muster_arena walk;                /* what the last walk left, beside these */
+    struct muster_lanes_after *begin; /* of each unit */
+    struct muster_lanes_after *call;  /* of its host; NULL where nothing follows a call */
+    struct muster_turn_end *over;     /* of each turn */
+    struct muster_arena walk;         /* what the last walk left, beside these */
     struct muster_long_ns far_after;
     /* Of each position: beyond the usual time, of another GPU in the turn before. */
     struct muster_lanes *other;
