@@ -1,6 +1,7 @@
 #include "base/sort.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 /* Also where a double lies. */
 typedef uint64_t __attribute__((may_alias)) word;
@@ -163,6 +164,20 @@ uint64_t muster_upper_median_u64(uint64_t *value, size_t n)
     return n ? value[n / 2] : 0;
 }
 
+/* [from, middle) and [middle, end), those of the first before their equals. */
+static void merge(const struct muster_keyed *item, size_t from, size_t middle, size_t end,
+                  struct muster_keyed *to)
+{
+    size_t i = from, j = middle;
+    while (i < middle && j < end)
+        if (item[i].key <= item[j].key)
+            *to++ = item[i++];
+        else
+            *to++ = item[j++];
+    memcpy(to, item + i, (middle - i) * sizeof *to);
+    memcpy(to + (middle - i), item + j, (end - j) * sizeof *to);
+}
+
 /* Merges neighbours of ascending runs until one is left. */
 struct muster_keyed *muster_sort_keyed(struct muster_keyed *from, struct muster_keyed *to, size_t n)
 {
@@ -175,11 +190,7 @@ struct muster_keyed *muster_sort_keyed(struct muster_keyed *from, struct muster_
             }
             if (b == n && a == 0)
                 return from;
-            size_t i = a, j = b;
-            for (size_t k = a; k < end; k++) {
-                bool left = i < b && (j == end || from[i].key <= from[j].key);
-                to[k] = from[left ? i++ : j++];
-            }
+            merge(from, a, b, end, to + a);
             runs++;
         }
         struct muster_keyed *swap = from;
