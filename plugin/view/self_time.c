@@ -15,21 +15,26 @@
 enum { UNKNOWN }; /* mark of struct muster_keyed: what ran before it */
 
 /* In the order of the calls: whether what ran before is known. Leaves those with GPU times, keyed
- * by begin. */
-static size_t keep_timed(const struct muster_view *view, struct muster_keyed *item, size_t n)
+ * by begin. *in_step: those are all, none is missing between them, and so they began. */
+static size_t keep_timed(const struct muster_view *view, struct muster_keyed *item, size_t n,
+                         bool *in_step)
 {
     size_t kept = 0;
     struct muster_call_holes holes = {.fewest_sends = 1};
-    bool known = false;
+    bool known = false, steady = true;
+    uint64_t begin_ns = 0;
     for (size_t i = 0; i < n; i++) {
         struct muster_keyed own = item[i];
         const struct muster_view_op *op = &view->op[own.value];
         bool missing = muster_calls_missing(&holes, &own), unknown = !known || missing;
         bool timed = muster_source_is_gpu(op->source);
+        steady = steady && timed && !missing && op->begin_ns >= begin_ns;
+        begin_ns = op->begin_ns;
         known = timed || (known && muster_view_to_itself(view, op));
         if (timed)
             item[kept++] = (struct muster_keyed){op->begin_ns, own.value, {[UNKNOWN] = unknown}};
     }
+    *in_step = steady;
     return kept;
 }
 
@@ -59,9 +64,10 @@ static int one_gpu(struct muster_view *view, struct muster_view_gpu *gpu, const 
 {
     size_t ops = ops_of(view, members, n);
     size_t items = muster_calls_collect(view, members, n, room);
-    struct muster_keyed *item = muster_sort_keyed(room, room + ops, items);
-    items = keep_timed(view, item, items);
-    item = muster_sort_keyed(item, item == room ? room + ops : room, items);
+    struct muster_keyed *by_call = muster_sort_keyed(room, room + ops, items);
+    items = keep_timed(view, by_call, items, &gpu->in_step);
+    const struct muster_keyed *item =
+        muster_sort_keyed(by_call, by_call == room ? room + ops : room, items);
     gpu->order = malloc((items + 1) * sizeof *gpu->order);
     gpu->ordered = (uint32_t)items;
     int result = gpu->order ? 0 : -1;

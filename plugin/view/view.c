@@ -41,6 +41,7 @@ uint32_t muster_view_add_gpu(struct muster_view *view, const struct muster_view_
     *own = *gpu;
     own->order = NULL;
     own->ordered = 0;
+    own->in_step = false;
     return (uint32_t)view->gpus - 1;
 }
 
@@ -247,6 +248,7 @@ void muster_view_drop_ops(struct muster_view *view)
         free(view->gpu[i].order);
         view->gpu[i].order = NULL;
         view->gpu[i].ordered = 0;
+        view->gpu[i].in_step = false;
     }
     for (size_t i = 0; i < view->members; i++)
         view->member[i].first_op = view->member[i].ops = 0;

@@ -58,6 +58,8 @@ struct muster_view_gpu {
     /* Set by finish: its operations with GPU times, by begin, over all communicators. */
     uint32_t *order; /* indices in view->op */
     uint32_t ordered;
+    bool in_step; /* these are all its operations, none is missing between them, and so stand its
+                     calls, too */
 };
 
 struct muster_view_comm {

@@ -292,11 +292,19 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
         (struct recent){{u, recent->unit[0]}, {muster_unit_end_ns(graph, unit), recent->end_ns[0]}};
 }
 
-/* The operations of some members of the view, by call. */
+/* The operations of a GPU's members, by call. */
 static const struct muster_keyed *by_call(struct builder *builder, const uint32_t *members,
                                           size_t n, size_t *ops)
 {
-    *ops = muster_calls_collect(builder->graph->view, members, n, builder->keyed);
+    const struct muster_view *view = builder->graph->view;
+    const struct muster_view_gpu *gpu = n ? &view->gpu[view->member[members[0]].gpu] : NULL;
+    if (gpu && gpu->in_step) {
+        *ops = gpu->ordered;
+        for (size_t i = 0; i < *ops; i++)
+            builder->keyed[i] = (struct muster_keyed){0, gpu->order[i], {0}};
+        return builder->keyed;
+    }
+    *ops = muster_calls_collect(view, members, n, builder->keyed);
     return muster_sort_keyed(builder->keyed, builder->spare, *ops);
 }
 
