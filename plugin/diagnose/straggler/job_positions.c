@@ -80,11 +80,12 @@ static uint64_t signature(const struct muster_graph *graph, const struct muster_
                                         (uint64_t)(op->flags & MUSTER_OP_GRAPH) << 16);
 }
 
-static uint64_t hash_calls(const uint64_t *last)
+static uint64_t hash_last(const struct muster_positions *positions)
 {
+    const uint64_t *last = positions->last;
     uint64_t hash = MUSTER_HASH_SEED;
-    for (unsigned i = 0; i < MUSTER_LAST_CALLS; i++)
-        hash = muster_hash_number(hash, last[i]);
+    for (size_t i = 1; i <= MUSTER_LAST_CALLS; i++)
+        hash = muster_hash_number(hash, last[(positions->calls + i) % MUSTER_LAST_CALLS]);
     return hash;
 }
 
@@ -106,13 +107,6 @@ void muster_positions_next_gpu(struct muster_positions *positions)
     clear(&positions->met);
 }
 
-static void note_last(struct muster_positions *positions, uint64_t newest)
-{
-    uint64_t *last = positions->last;
-    memmove(last, last + 1, sizeof positions->last - sizeof *last);
-    last[MUSTER_LAST_CALLS - 1] = newest;
-}
-
 /* A row of calls that is no row of the program's, as some are missing in it, tells no step: these
  * are alike wherever a window was not timed, and rarer than any other. */
 void muster_positions_add(struct muster_positions *positions, const struct muster_view_op *op,
@@ -123,12 +117,12 @@ void muster_positions_add(struct muster_positions *positions, const struct muste
     uint64_t before = positions->last_hash, what = (uint64_t)op->member << 20 | op->class;
     struct muster_call_met *met =
         &positions->call_met[(before ^ what * 0x9e3779b97f4a7c15ull >> 40) % MUSTER_CALLS_MET];
+    uint64_t *last = &positions->last[positions->calls % MUSTER_LAST_CALLS];
     if (met->number && met->before == before && met->what == what) {
-        note_last(positions, met->signature);
+        *last = met->signature;
     } else {
-        *met = (struct muster_call_met){before, what, signature(positions->graph, op), 0, 0};
-        note_last(positions, met->signature);
-        met->hash = hash_calls(positions->last);
+        *last = signature(positions->graph, op);
+        *met = (struct muster_call_met){before, what, *last, hash_last(positions), 0};
         met->number = number_of(&positions->hashes, met->hash) + 1;
     }
     positions->last_hash = met->hash;

@@ -56,7 +56,8 @@ struct muster_positions {
     struct muster_call *call;
     size_t calls, sends; /* sends: and receives, of them */
     uint64_t step;       /* calls from mark to mark, at most; 0: nowhere all of a step are known */
-    uint64_t last[MUSTER_LAST_CALLS], last_hash;
+    uint64_t last[MUSTER_LAST_CALLS]; /* of call i at i % MUSTER_LAST_CALLS */
+    uint64_t last_hash;
     unsigned row; /* calls since some were missing, as many as `last` at most */
     struct muster_counts hashes, met;
     struct muster_call_met call_met[MUSTER_CALLS_MET];
