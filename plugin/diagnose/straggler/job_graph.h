@@ -248,6 +248,8 @@ bool muster_graph_any_stages(const struct muster_graph *graph);
 
 /* Sets role and ranks: units are told apart by them. */
 void muster_graph_roles(struct muster_graph *graph);
+/* Sets stages, once units and programs are known. */
+void muster_graph_find_stages(struct muster_graph *graph);
 
 /* Each send that was seen with its receive, as operations of the view. */
 typedef void muster_graph_pair(void *arg, const struct muster_graph *graph, uint32_t send,

@@ -3,6 +3,8 @@
 #include "diagnose/straggler/hash_index.h"
 #include "diagnose/straggler/job_graph.h"
 
+enum { ENDS = 64 }; /* of so many exchanges of stages one sends or receives alone, or more */
+
 /* How far apart the global ranks of neighbours are, by the first two seen; 0: not known. */
 static uint32_t stride_of(const struct muster_view *view, const struct muster_view_comm *comm)
 {
@@ -70,4 +72,25 @@ void muster_graph_roles(struct muster_graph *graph)
 {
     set_roles(graph);
     set_ranks(graph);
+}
+
+/* A communicator of stages has ranks of more than one program; or ranks that now exchange, now send
+ * or receive alone: all ranks of a ring do the same each time, while the ends of a pipeline have
+ * something to send before they have something to receive. */
+void muster_graph_find_stages(struct muster_graph *graph)
+{
+    const struct muster_view *view = graph->view;
+    uint32_t(*sends)[2] = muster_arena_array(graph->making, view->comms + 1, sizeof *sends);
+    for (size_t u = 0; u < graph->units && graph->any_sends && sends; u++) {
+        const struct muster_view_op *op = &view->op[muster_unit_op(graph, &graph->unit[u])];
+        if (muster_func_is_p2p(op->func))
+            sends[view->member[op->member].comm][muster_unit_is_group(graph, &graph->unit[u])]++;
+    }
+    for (size_t m = 0; m < view->members && sends; m++) {
+        const struct muster_view_member *own = &view->member[m];
+        const uint32_t *n = sends[own->comm];
+        uint32_t first_gpu = view->member[view->comm[own->comm].first_member].gpu;
+        graph->stages[own->comm] |= graph->program[own->gpu] != graph->program[first_gpu] ||
+                                    (ENDS * n[0] > n[1] && ENDS * n[1] > n[0]);
+    }
 }

@@ -14,7 +14,6 @@ enum {
     LAUNCH_NS = 3000,      /* a launch takes the host longer, a call of a group less */
     SLACK_NS = 2000,       /* what ended so much after a begin has ended before it */
     HALVES_MOST = 1 << 17, /* operations of a GPU: its scratch is made twice */
-    ENDS = 64,             /* of so many exchanges of stages one sends or receives alone, or more */
 };
 
 /* Stamps from outside: what is beyond is no time. So sums of a few never overflow. */
@@ -27,11 +26,18 @@ struct recent {
     uint64_t end_ns[2];
 };
 
+/* What ended on a GPU. */
+struct ended {
+    uint64_t latest_ns; /* of all its units */
+    uint32_t newest;    /* its newest unit, where that ended after all others; MUSTER_NO_UNIT */
+};
+
 struct builder {
     struct muster_graph *graph;
     struct muster_arena memory;
     struct muster_keyed *keyed, *spare; /* of the busiest GPU */
     struct recent *recent;              /* of each member of the view */
+    struct ended ended;                 /* of the GPU at hand */
     uint32_t *unseen;  /* of each member: calls of its GPU up to its last unit, see below */
     uint64_t group_ns; /* calls of one group follow each other within this */
     struct muster_positions *positions;
@@ -255,21 +261,38 @@ static unsigned ended_before(const struct recent *recent, uint64_t begin_ns)
     return i;
 }
 
-static void set_last(const struct builder *builder, const uint32_t *members, size_t n, uint32_t u,
-                     uint64_t begin_ns)
+/* What ended last on the GPU by then; MUSTER_NO_UNIT: nothing. */
+static uint32_t last_ended(const struct builder *builder, const uint32_t *members, size_t n,
+                           uint64_t begin_ns)
 {
-    struct muster_unit *unit = &builder->graph->unit[u];
+    const struct ended *ended = &builder->ended;
+    uint32_t last = MUSTER_NO_UNIT;
     uint64_t last_ns = 0;
+    if (ended->newest != MUSTER_NO_UNIT && ended->latest_ns <= begin_ns + SLACK_NS)
+        return ended->newest;
     for (size_t m = 0; m < n; m++) {
         const struct recent *recent = &builder->recent[members[m]];
         unsigned i = ended_before(recent, begin_ns);
         if (i < 2 && recent->end_ns[i] > last_ns) {
-            /* What was called so far from it is as good as unknown. */
-            int64_t back = (int64_t)u - (int64_t)recent->unit[i];
-            unit->last = (int16_t)(back >= -INT16_MAX && back <= INT16_MAX ? back : 0);
+            last = recent->unit[i];
             last_ns = recent->end_ns[i];
         }
     }
+    return last;
+}
+
+static void set_last(struct muster_unit *unit, uint32_t u, uint32_t last)
+{
+    /* What was called so far from it is as good as unknown. */
+    int64_t back = last != MUSTER_NO_UNIT ? (int64_t)u - (int64_t)last : 0;
+    unit->last = (int16_t)(back >= -INT16_MAX && back <= INT16_MAX ? back : 0);
+}
+
+static void note_end(struct ended *ended, uint32_t u, uint64_t end_ns)
+{
+    bool after_all = end_ns > ended->latest_ns;
+    ended->newest = after_all ? u : MUSTER_NO_UNIT;
+    ended->latest_ns = after_all ? end_ns : ended->latest_ns;
 }
 
 static void set_edges(struct builder *builder, const uint32_t *members, size_t n, uint32_t u)
@@ -277,7 +300,8 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
     struct muster_graph *graph = builder->graph;
     struct muster_unit *unit = &graph->unit[u];
     struct recent *recent = &builder->recent[muster_unit_member(graph, unit)];
-    set_last(builder, members, n, u, muster_unit_begin_ns(graph, unit));
+    uint64_t end_ns = muster_unit_end_ns(graph, unit);
+    set_last(unit, u, last_ended(builder, members, n, muster_unit_begin_ns(graph, unit)));
     unit->own = recent->unit[0];
     if (unit->own != MUSTER_NO_UNIT) {
         const struct muster_unit *before = &graph->unit[unit->own];
@@ -288,8 +312,8 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
                                             1u << MUSTER_EDGE_BEGIN_2 | 1u << MUSTER_EDGE_BEGIN_3);
         unit->known |= unbroken ? back : 0;
     }
-    *recent =
-        (struct recent){{u, recent->unit[0]}, {muster_unit_end_ns(graph, unit), recent->end_ns[0]}};
+    *recent = (struct recent){{u, recent->unit[0]}, {end_ns, recent->end_ns[0]}};
+    note_end(&builder->ended, u, end_ns);
 }
 
 /* The operations of a GPU's members, by call. */
@@ -340,6 +364,7 @@ static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
     size_t ops, first = graph->units;
     for (size_t m = 0; m < n; m++)
         builder->recent[members[m]] = (struct recent){{MUSTER_NO_UNIT, MUSTER_NO_UNIT}, {0}};
+    builder->ended = (struct ended){.newest = MUSTER_NO_UNIT};
     size_t groups = graph->groups;
     const struct muster_keyed *keyed = by_call(builder, members, n, &ops);
     walk_calls(builder, keyed, ops);
@@ -515,27 +540,6 @@ static void both_halves(const struct some_gpus *all, size_t most)
     muster_arena_end(&making, graph->making);
 }
 
-/* A communicator of stages has ranks of more than one program; or ranks that now exchange, now send
- * or receive alone: all ranks of a ring do the same each time, while the ends of a pipeline have
- * something to send before they have something to receive. */
-static void find_stages(struct muster_graph *graph)
-{
-    const struct muster_view *view = graph->view;
-    uint32_t(*sends)[2] = muster_arena_array(graph->making, view->comms + 1, sizeof *sends);
-    for (size_t u = 0; u < graph->units && graph->any_sends && sends; u++) {
-        const struct muster_view_op *op = &view->op[muster_unit_op(graph, &graph->unit[u])];
-        if (muster_func_is_p2p(op->func))
-            sends[view->member[op->member].comm][muster_unit_is_group(graph, &graph->unit[u])]++;
-    }
-    for (size_t m = 0; m < view->members && sends; m++) {
-        const struct muster_view_member *own = &view->member[m];
-        const uint32_t *n = sends[own->comm];
-        uint32_t first_gpu = view->member[view->comm[own->comm].first_member].gpu;
-        graph->stages[own->comm] |= graph->program[own->gpu] != graph->program[first_gpu] ||
-                                    (ENDS * n[0] > n[1] && ENDS * n[1] > n[0]);
-    }
-}
-
 static void all_gpus(struct builder *builder, const uint32_t *members, const size_t *first,
                      size_t most)
 {
@@ -552,7 +556,7 @@ static void all_gpus(struct builder *builder, const uint32_t *members, const siz
     else
         walk_gpus(&all);
     if (!is_failed(builder))
-        find_stages(graph);
+        muster_graph_find_stages(graph);
 }
 
 void muster_graph_units(struct muster_graph *graph)
