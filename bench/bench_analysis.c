@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/pages.h"
 #include "base/text.h"
 #include "diagnose/straggler/straggler.h"
 #include "diagnose/transfer/transfer.h"
@@ -152,6 +153,7 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
+    muster_pages_keep_apart(); /* as the command does */
     struct muster_op *op = make_ops(&bench);
     if (!op) {
         fprintf(stderr, "analysis: out of memory\n");

@@ -1,5 +1,6 @@
 #include "base/pages.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,7 @@ enum {
     AT_ONCE = 256, /* pages that are asked about in one call */
     SMALL = 4096,  /* of pages of 64 KiB the big ones have 512 MiB */
     BIG_LEAST = 4 << 20,
+    APART_LEAST = 1 << 20,
 };
 
 static size_t page_bytes(void)
@@ -75,4 +77,10 @@ void muster_pages_ask_big(void *from, size_t bytes)
     size_t before = (uintptr_t)from % SMALL;
     if (bytes >= BIG_LEAST && page_bytes() == SMALL)
         (void)madvise((char *)from - before, before + bytes, MADV_HUGEPAGE);
+}
+
+/* Else malloc raises the limit to what was freed last, up to 32 MiB. */
+void muster_pages_keep_apart(void)
+{
+    mallopt(M_MMAP_THRESHOLD, APART_LEAST);
 }

@@ -21,4 +21,9 @@ void muster_pages_trim(void *from, size_t bytes);
  * MiB an array. */
 void muster_pages_ask_big(void *from, size_t bytes);
 
+/* For a process that reads whole runs, once, as it begins. What malloc and its like give in one
+ * piece from 1 MiB on is mapped by itself, whatever was freed before: it comes as zeros that nobody
+ * wrote, grows by moving its pages, and goes back at once. */
+void muster_pages_keep_apart(void);
+
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/pages.h"
 #include "base/text.h"
 #include "cli/cmd.h"
 
@@ -89,5 +90,6 @@ int main(int argc, char **argv)
     const struct muster_cmd *cmd = muster_cmd_find(name);
     if (!cmd)
         return muster_cmd_unknown(name);
+    muster_pages_keep_apart();
     return check_stdout(cmd->run(cmd, argc - 1, argv + 1));
 }
