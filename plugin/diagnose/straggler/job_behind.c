@@ -111,8 +111,19 @@ static const bool *overlapped(const struct muster_graph *graph, struct muster_ar
     return any ? is : NULL;
 }
 
+/* Of units that are overlapped the position's edge is a begin's. */
+static bool any_overlapped(const struct muster_graph *graph)
+{
+    bool any = false;
+    for (size_t p = 0; p < graph->positions && !any; p++)
+        any = muster_edge_begins(graph->position[p].edge);
+    return any;
+}
+
 void muster_graph_leads(struct muster_graph *graph)
 {
+    if (!any_overlapped(graph))
+        return;
     struct muster_arena scratch = {0};
     const bool *overlaps = overlapped(graph, &scratch);
     struct leads leads = {.graph = graph};
@@ -191,15 +202,6 @@ static int64_t beyond(const struct muster_graph *graph, const bool *culprit,
         return MUSTER_NO_OWN;
     }
     return muster_unit_own_ns(graph, unit) - graph->position[seat->position].ready_ns;
-}
-
-/* Of units that are overlapped the position's edge is a begin's. */
-static bool any_overlapped(const struct muster_graph *graph)
-{
-    bool any = false;
-    for (size_t p = 0; p < graph->positions && !any; p++)
-        any = muster_edge_begins(graph->position[p].edge);
-    return any;
 }
 
 void muster_graph_hidden(struct muster_graph *graph)
