@@ -38,16 +38,28 @@ static size_t keep_timed(const struct muster_view *view, struct muster_keyed *it
     return kept;
 }
 
+/* What an operation covers: from the end of all before to its own; 0: it ended within. */
+static uint64_t covered_by(const struct muster_view_op *op, uint64_t before_ns)
+{
+    if (op->end_ns <= before_ns)
+        return 0;
+    bool from_begin = !before_ns || (!op->self_known && op->begin_ns > before_ns);
+    return op->end_ns - (from_begin ? op->begin_ns : before_ns);
+}
+
 static void set_self(struct muster_view *view, struct muster_view_gpu *gpu,
                      const struct muster_keyed *item)
 {
-    uint64_t end = 0;
+    uint64_t end = 0, covered = 0;
     for (uint32_t i = 0; i < gpu->ordered; i++) {
         struct muster_view_op *op = &view->op[item[i].value];
         gpu->order[i] = item[i].value;
         op->self_known = !item[i].mark[UNKNOWN] && end > 0;
+        covered += covered_by(op, end);
         end = op->end_ns > end ? op->end_ns : end;
     }
+    gpu->covered_ns = covered;
+    gpu->length_ns = gpu->ordered ? end - view->op[gpu->order[0]].begin_ns : 0;
 }
 
 static size_t ops_of(const struct muster_view *view, const uint32_t *members, size_t n)

@@ -41,6 +41,7 @@ uint32_t muster_view_add_gpu(struct muster_view *view, const struct muster_view_
     *own = *gpu;
     own->order = NULL;
     own->ordered = 0;
+    own->length_ns = own->covered_ns = 0;
     own->in_step = false;
     return (uint32_t)view->gpus - 1;
 }
@@ -248,6 +249,7 @@ void muster_view_drop_ops(struct muster_view *view)
         free(view->gpu[i].order);
         view->gpu[i].order = NULL;
         view->gpu[i].ordered = 0;
+        view->gpu[i].length_ns = view->gpu[i].covered_ns = 0;
         view->gpu[i].in_step = false;
     }
     for (size_t i = 0; i < view->members; i++)

@@ -58,6 +58,7 @@ struct muster_view_gpu {
     /* Set by finish: its operations with GPU times, by begin, over all communicators. */
     uint32_t *order; /* indices in view->op */
     uint32_t ordered;
+    uint64_t length_ns, covered_ns; /* of these: view/coverage.h */
     bool in_step; /* these are all its operations, none is missing between them, and so stand its
                      calls, too */
 };
