@@ -253,7 +253,7 @@ void muster_view_drop_ops(struct muster_view *view)
         view->gpu[i].in_step = false;
     }
     for (size_t i = 0; i < view->members; i++)
-        view->member[i].first_op = view->member[i].ops = 0;
+        view->member[i].first_op = view->member[i].ops = view->member[i].funcs = 0;
     free(view->op);
     view->op = NULL;
     view->ops = 0;
@@ -488,12 +488,18 @@ static int place_ops(struct muster_view *view, size_t first, const uint32_t *mem
     return 0;
 }
 
+static void count_op(struct muster_view_member *member, const struct muster_view_op *op)
+{
+    member->ops++;
+    member->funcs |= 1u << op->func;
+}
+
 int muster_view_group_ops(struct muster_view *view, size_t first, const uint32_t *members, size_t n)
 {
     size_t piece = 0; /* of members: whose operations come here, if each came in one piece */
     for (size_t i = first; i < view->ops; i++) {
         uint32_t own = view->op[i].member;
-        view->member[own].ops++;
+        count_op(&view->member[own], &view->op[i]);
         while (piece < n && members[piece] != own)
             piece++;
     }
@@ -522,7 +528,7 @@ static int group_fed(struct muster_view *view, uint32_t *to)
     for (size_t i = 0; i < view->ops; i++) {
         struct muster_view_op *op = &view->op[i];
         op->member = to[op->member] & (MUSTER_VIEW_MEMBERS - 1);
-        view->member[op->member].ops++;
+        count_op(&view->member[op->member], op);
         in_place &= !i || op[-1].member <= op->member;
     }
     group_nets(view, to);

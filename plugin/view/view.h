@@ -80,6 +80,7 @@ struct muster_view_member {
     uint32_t uid;                        /* of the communicator in its process; 0: fed by hand */
     const struct muster_seg_comm *entry; /* of its process's segment; NULL: it has none */
     uint32_t first_op, ops;
+    uint32_t funcs; /* that they are of, by bits */
 };
 
 /* What operations are alike in. */

@@ -47,8 +47,8 @@ static void set_roles(struct muster_graph *graph)
     uint64_t *used = muster_arena_array(graph->making, view->comms + 1, sizeof *used);
     if (!used)
         return;
-    for (size_t i = 0; i < view->ops; i++)
-        used[view->member[view->op[i].member].comm] |= 1ull << (view->op[i].func & 31);
+    for (size_t m = 0; m < view->members; m++)
+        used[view->member[m].comm] |= view->member[m].funcs;
     for (size_t c = 0; c < view->comms; c++)
         graph->role[c] = muster_hash_number(used[c], view->comm[c].nranks);
     find_grids(graph, used, &grids);
