@@ -187,6 +187,7 @@ struct muster_graph {
     uint32_t *program;
     uint32_t *host; /* of each GPU: muster_view_hosts */
     bool *stages;   /* of each communicator: its ranks have more than one program */
+    bool *timed;    /* of each member: it has units */
     /* While usual times are learned, of each unit: how long those before it waited for others, in
      * all. NULL where no edge asks. */
     int64_t *waited_ns;

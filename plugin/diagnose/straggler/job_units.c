@@ -106,6 +106,7 @@ static uint32_t new_unit(struct builder *builder, uint32_t o)
         .own_ns = MUSTER_NO_SHORT,
         .scored = muster_view_scored(op) && !comm->duplicate_rank,
     };
+    graph->timed[op->member] = true;
     return (uint32_t)graph->units++;
 }
 
@@ -420,6 +421,7 @@ static void make_arrays(struct muster_graph *graph)
     graph->program = muster_arena_array(graph->memory, view->gpus + 1, sizeof *graph->program);
     graph->host = muster_view_hosts(view, graph->memory);
     graph->stages = muster_arena_array(graph->memory, view->comms + 1, sizeof *graph->stages);
+    graph->timed = muster_arena_array(graph->memory, view->members + 1, sizeof *graph->timed);
     graph->first_unit =
         muster_arena_array(graph->memory, view->gpus + 1, sizeof *graph->first_unit);
     graph->of_op = muster_arena_array(graph->making, view->ops + 1, sizeof *graph->of_op);

@@ -29,19 +29,16 @@ static void find_timed(struct muster_what_if *what_if, struct muster_arena *memo
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_view *view = graph->view;
-    bool *member = muster_arena_array(memory, view->members + 1, sizeof *member);
     what_if->timed = muster_arena_array(memory, view->comms + 1, sizeof *what_if->timed);
     what_if->torn = muster_arena_array(memory, view->gpus + 1, sizeof *what_if->torn);
-    for (size_t u = 0; u < graph->units && !memory->failed; u++) {
-        const struct muster_unit *unit = &graph->unit[u];
-        member[muster_unit_member(graph, unit)] = true;
-        what_if->torn[muster_unit_gpu(graph, unit)] |= is_free(graph, unit);
-    }
+    for (size_t g = 0; g < view->gpus && !memory->failed; g++)
+        for (uint32_t u = graph->first_unit[g]; u < graph->first_unit[g + 1]; u++)
+            what_if->torn[g] |= is_free(graph, &graph->unit[u]);
     for (size_t c = 0; c < view->comms && !memory->failed; c++) {
         const struct muster_view_comm *comm = &view->comm[c];
         uint32_t n = 0;
         for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
-            n += member[m];
+            n += graph->timed[m];
         what_if->timed[c] = n > 0 && n == comm->nranks;
     }
 }
