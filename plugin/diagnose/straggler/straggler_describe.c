@@ -340,7 +340,7 @@ static void add_ranks(const struct muster_graph *graph, const struct muster_susp
 static bool is_chained(const struct muster_graph *graph)
 {
     bool chained = false;
-    for (size_t t = 0; t < graph->turns && !chained; t++)
+    for (size_t t = 0; t < graph->turns && graph->first_partner && !chained; t++)
         chained = graph->turn[t].kind == MUSTER_TURN_PARTNERS;
     return chained;
 }

@@ -116,6 +116,16 @@ static int in_time(const void *left, const void *right)
     return (a->unix_ns > b->unix_ns) - (a->unix_ns < b->unix_ns);
 }
 
+/* Those of one GPU come in time, but where kernels overlap. */
+static void sort_in_time(struct lates *lates)
+{
+    size_t sorted = 1;
+    while (sorted < lates->n && lates->at[sorted - 1].unix_ns <= lates->at[sorted].unix_ns)
+        sorted++;
+    if (sorted < lates->n)
+        qsort(lates->at, lates->n, sizeof *lates->at, in_time);
+}
+
 /* From when to when, but for a share of the lateness on either side; in the order of time. */
 static struct muster_when_span span_but_for(const struct lates *lates, double share)
 {
@@ -208,7 +218,7 @@ void muster_when_of(const struct muster_graph *graph, const struct muster_suspec
     collect(graph, suspects, s, &scratch, &lates);
     *when = (struct muster_when){.step_s = step_s(&lates)};
     if (lates.n) {
-        qsort(lates.at, lates.n, sizeof *lates.at, in_time);
+        sort_in_time(&lates);
         when->span = span_but_for(&lates, EDGE);
         when->most = span_but_for(&lates, MOST_EDGE);
         if (!suspects->suspect[s].host && lates.step != UINT64_MAX &&
