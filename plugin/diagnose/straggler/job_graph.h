@@ -49,13 +49,13 @@ enum { MUSTER_FARS = 3 };  /* how far late is told apart: e_process.c */
 struct muster_unit {
     uint32_t op; /* the first of its operations, in the view; with `group`: in graph->group */
     uint32_t turn;
-    uint32_t seat;  /* of a graph without seats: its label */
-    uint32_t own;   /* unit before in its communicator, by begin; MUSTER_NO_UNIT: none */
-    int32_t own_ns; /* by its edge; these two shortened (short_ns.h) */
-    int32_t excess_ns;
-    int16_t last;     /* so many units before it, what ended last on its GPU; 0: none */
-    uint8_t known;    /* bit of each edge: nothing unseen lies between */
-    uint8_t edge : 3; /* enum muster_edge, after muster_graph_learn */
+    uint32_t seat;     /* of a graph without seats: its label */
+    uint32_t own;      /* unit before in its communicator, by begin; MUSTER_NO_UNIT: none */
+    int32_t own_ns;    /* by its edge; these two shortened (short_ns.h) */
+    int32_t excess_ns; /* of a graph without seats: its GPU */
+    int16_t last;      /* so many units before it, what ended last on its GPU; 0: none */
+    uint8_t known;     /* bit of each edge: nothing unseen lies between */
+    uint8_t edge : 3;  /* enum muster_edge, after muster_graph_learn */
     bool scored : 1;
     bool carried : 1;              /* its host was behind from before, and took no longer */
     bool evaluated : 1, stage : 1; /* compared with ranks that do the same; with other stages */
@@ -397,10 +397,9 @@ static inline uint32_t muster_unit_member(const struct muster_graph *graph,
 }
 
 /* Until it has a seat. */
-static inline uint32_t muster_unit_gpu_by_op(const struct muster_graph *graph,
-                                             const struct muster_unit *unit)
+static inline uint32_t muster_unit_gpu_unseated(const struct muster_unit *unit)
 {
-    return graph->view->member[muster_unit_member(graph, unit)].gpu;
+    return (uint32_t)unit->excess_ns;
 }
 
 static inline uint32_t muster_unit_gpu(const struct muster_graph *graph,

@@ -88,18 +88,19 @@ static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn
     for (uint32_t i = 0; i < turn->units; i++) {
         uint32_t u = graph->of_turn[turn->first + i];
         struct muster_unit *unit = &graph->unit[u];
-        muster_unit_ask_next(graph, unit);
+        uint32_t gpu = muster_unit_gpu_unseated(unit);
+        __builtin_prefetch(unit + 3);
         if (i == 0 || !turn->alike) {
             uint64_t label = muster_hash_number(role, graph->label[unit->seat]);
             position = position_of(graph, positions, label, u);
         }
-        unit->seat = next_seat(graph, seats, after, position, muster_unit_gpu_by_op(graph, unit));
+        unit->seat = next_seat(graph, seats, after, position, gpu);
+        unit->excess_ns = 0;
         if (is_failed(graph))
             return;
         struct muster_seat *seat = &graph->seat[unit->seat];
         graph->in_order &= seat->last_unit == MUSTER_NO_UNIT || seat->last_unit < u;
         seat->last_unit = u;
-        seat->least_ns = muster_ns_least(seat->least_ns, muster_unit_length_ns(graph, unit));
         graph->position[position].turns += i == 0 || !turn->alike;
     }
 }
@@ -217,7 +218,9 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
     struct muster_walk walk = {0};
     for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;) {
         const struct muster_unit *unit = &graph->unit[u];
+        struct muster_seat *seat = &graph->seat[unit->seat];
         muster_unit_ask_next(graph, unit);
+        seat->least_ns = muster_ns_least(seat->least_ns, muster_unit_length_ns(graph, unit));
         if (is_informative(graph, unit))
             note_change(graph, unit);
     }

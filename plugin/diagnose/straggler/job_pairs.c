@@ -174,8 +174,8 @@ static void set_untimed(struct met *met)
     struct muster_graph *graph = met->graph;
     for (uint32_t u = 0; u < graph->units; u++) {
         uint32_t before = met_before(met, muster_unit_op(graph, &graph->unit[u]));
-        bool own = before != MUSTER_NO_UNIT && muster_unit_gpu_by_op(graph, &graph->unit[before]) ==
-                                                   muster_unit_gpu_by_op(graph, &graph->unit[u]);
+        bool own = before != MUSTER_NO_UNIT && muster_unit_gpu_unseated(&graph->unit[before]) ==
+                                                   muster_unit_gpu_unseated(&graph->unit[u]);
         graph->untimed[u] = (struct muster_unit_untimed){.before = own ? MUSTER_NO_UNIT : before,
                                                          .sender = MUSTER_NO_UNIT};
     }

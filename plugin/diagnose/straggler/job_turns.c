@@ -117,8 +117,8 @@ static bool is_meeting(const struct muster_graph *graph, uint32_t u)
 
 static uint32_t met(const struct muster_graph *graph, uint32_t last, uint32_t u)
 {
-    bool same = last != MUSTER_NO_UNIT && muster_unit_gpu_by_op(graph, &graph->unit[last]) ==
-                                              muster_unit_gpu_by_op(graph, &graph->unit[u]);
+    bool same = last != MUSTER_NO_UNIT && muster_unit_gpu_unseated(&graph->unit[last]) ==
+                                              muster_unit_gpu_unseated(&graph->unit[u]);
     return is_meeting(graph, u) ? u : same ? last : MUSTER_NO_UNIT;
 }
 
@@ -146,8 +146,8 @@ static uint32_t further(const struct muster_graph *graph, const uint32_t *meetin
     int64_t next = (int64_t)u + step;
     bool inside = next >= 0 && next < (int64_t)graph->units;
     uint32_t found = inside ? meeting[next] : MUSTER_NO_UNIT;
-    bool same = found != MUSTER_NO_UNIT && muster_unit_gpu_by_op(graph, &graph->unit[found]) ==
-                                               muster_unit_gpu_by_op(graph, &graph->unit[u]);
+    bool same = found != MUSTER_NO_UNIT && muster_unit_gpu_unseated(&graph->unit[found]) ==
+                                               muster_unit_gpu_unseated(&graph->unit[u]);
     return same ? found : MUSTER_NO_UNIT;
 }
 
@@ -273,7 +273,7 @@ static void measure(const struct muster_graph *graph, struct ties *ties)
     for (uint32_t u = 0; u < graph->units && item; u++) {
         uint32_t head = ties->head[u] = head_of(ties->head, u);
         const struct muster_unit *unit = &graph->unit[u];
-        uint64_t key = (uint64_t)head << 32 | muster_unit_gpu_by_op(graph, unit);
+        uint64_t key = (uint64_t)head << 32 | muster_unit_gpu_unseated(unit);
         uint64_t ns = (uint64_t)muster_unit_length_ns(graph, unit);
         ties->least_ns[head] =
             !ties->size[head] || ns < ties->least_ns[head] ? ns : ties->least_ns[head];

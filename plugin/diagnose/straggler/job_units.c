@@ -96,7 +96,8 @@ static uint32_t new_unit(struct builder *builder, uint32_t o)
 {
     struct muster_graph *graph = builder->graph;
     const struct muster_view_op *op = &graph->view->op[o];
-    const struct muster_view_comm *comm = &graph->view->comm[graph->view->member[op->member].comm];
+    const struct muster_view_member *member = &graph->view->member[op->member];
+    const struct muster_view_comm *comm = &graph->view->comm[member->comm];
     struct muster_unit *unit = &graph->unit[graph->units];
     *unit = (struct muster_unit){
         .op = o,
@@ -104,6 +105,7 @@ static uint32_t new_unit(struct builder *builder, uint32_t o)
         .seat = MUSTER_NO_UNIT,
         .own = MUSTER_NO_UNIT,
         .own_ns = MUSTER_NO_SHORT,
+        .excess_ns = (int32_t)member->gpu,
         .scored = muster_view_scored(op) && !comm->duplicate_rank,
     };
     graph->timed[op->member] = true;
