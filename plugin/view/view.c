@@ -443,8 +443,9 @@ static void sort_ops(struct muster_view_op *op, size_t n)
     }
 }
 
-/* Each operation to its member's place. */
-static int scatter(struct muster_view *view, size_t first, const uint32_t *members, size_t n)
+/* Each operation to its member's place. *in_order: there they all are in order, too. */
+static int scatter(struct muster_view *view, size_t first, const uint32_t *members, size_t n,
+                   bool *in_order)
 {
     size_t ops = view->ops - first;
     struct muster_view_op *to = malloc((ops + 1) * sizeof *to);
@@ -453,9 +454,13 @@ static int scatter(struct muster_view *view, size_t first, const uint32_t *membe
     muster_pages_ask_big(to, ops * sizeof *to);
     for (size_t m = 0; m < n; m++)
         view->member[members[m]].ops = 0;
+    *in_order = true;
     for (size_t i = first; i < view->ops; i++) {
         struct muster_view_member *member = &view->member[view->op[i].member];
-        to[member->first_op - first + member->ops++] = view->op[i];
+        struct muster_view_op *own = &to[member->first_op - first + member->ops];
+        *own = view->op[i];
+        *in_order = *in_order && (member->ops == 0 || is_in_order(own - 1, own));
+        member->ops++;
     }
     if (!view->run) {
         /* All of it, and nothing more comes: no need to copy it back. */
@@ -478,9 +483,10 @@ static int place_ops(struct muster_view *view, size_t first, const uint32_t *mem
         view->member[members[m]].first_op = at;
         at += view->member[members[m]].ops;
     }
-    if (!in_place && scatter(view, first, members, n))
+    bool in_order = false;
+    if (!in_place && scatter(view, first, members, n, &in_order))
         return -1;
-    for (size_t m = 0; m < n; m++) {
+    for (size_t m = 0; m < n && !in_order; m++) {
         struct muster_view_member *member = &view->member[members[m]];
         if (member->ops)
             sort_ops(view->op + member->first_op, member->ops);
