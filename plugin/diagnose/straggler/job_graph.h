@@ -81,15 +81,15 @@ enum muster_turn_kind {
 struct muster_turn {
     uint32_t first, units; /* in of_turn */
     uint32_t comm;
+    uint8_t kind; /* enum muster_turn_kind */
+    bool graph : 1, p2p : 1;
+    bool alike : 1; /* all its ranks do the same there: they are compared with each other */
+    bool sent : 1;  /* of partners: sends are over once they have left, received or not */
     uint64_t number;
     uint64_t transfer_ns; /* of the unit that waited least */
     int64_t longest_ns;   /* of the unit that waited longest */
-    uint8_t kind;         /* enum muster_turn_kind */
-    bool graph, p2p;
-    bool alike; /* all its ranks do the same there: they are compared with each other */
-    bool sent;  /* of partners: sends are over once they have left, whether or not they are received
-                 */
 };
+_Static_assert(sizeof(struct muster_turn) == 40, "one for as few as two operations");
 
 /* A stretch of time that is one bet. */
 struct muster_window {
