@@ -87,6 +87,33 @@ static void test_overlapping_operations_are_one_unit(void **state)
     muster_view_free(&one.view);
 }
 
+/* Four calls, in their order: in step they are where all are timed, as they were called. */
+static void test_calls_are_in_step_where_they_began_as_they_were_called(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t begin_us[4]; /* 0: not timed */
+        uint64_t last_number;
+        bool in_step;
+    } cases[] = {
+        {{100, 200, 300, 400}, 3, true},  {{100, 300, 200, 400}, 3, false},
+        {{400, 300, 200, 100}, 3, false}, {{100, 200, 0, 400}, 3, false},
+        {{100, 200, 300, 400}, 4, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct one_gpu one = one_gpu();
+        for (uint64_t n = 0; n < 4; n++) {
+            uint64_t begin_us = cases[i].begin_us[n];
+            struct muster_op op =
+                op_at(n < 3 ? n : cases[i].last_number, begin_us, begin_us ? begin_us + 50 : 0);
+            muster_view_add_op(&one.view, one.member[0], &op);
+        }
+        finish(&one.view);
+        assert_int_equal(one.view.gpu[0].in_step, cases[i].in_step);
+        muster_view_free(&one.view);
+    }
+}
+
 static void test_first_of_a_timed_block_has_no_self_time(void **state)
 {
     (void)state;
@@ -402,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_hosts_are_numbered_by_their_first_gpu),
         cmocka_unit_test(test_self_time_is_from_the_last_end_in_any_communicator),
         cmocka_unit_test(test_overlapping_operations_are_one_unit),
+        cmocka_unit_test(test_calls_are_in_step_where_they_began_as_they_were_called),
         cmocka_unit_test(test_first_of_a_timed_block_has_no_self_time),
         cmocka_unit_test(test_hole_in_the_numbers_leaves_no_self_time_after_it),
         cmocka_unit_test(test_calls_are_missing_where_their_numbers_are),
