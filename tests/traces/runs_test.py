@@ -21,6 +21,7 @@ EXPECTED = {
     "fsdp": (None, "all waited for a host that was behind"),
     "gpuslow03": (("late_rank", [1], "gpu"), ""),
     "hosts-gpuslow": (("late_rank", [2], "gpu"), ""),
+    "grid-late": (("late_rank", [1], "gpu"), ""),
     "pipeline": (("late_rank", [2], "gpu"), ""),
     "pipeline-turns": (None, "(2 of 2 ranks): nobody late"),
     "pipeline-exchanges": (("late_rank", [0], "gpu"), ""),
@@ -31,7 +32,7 @@ EXPECTED = {
 }
 # What is told live is not what is found: of fsdp a host is named, and taken back; each of two hosts sees itself alone.
 NOT_LIVE = {"fsdp", "hosts-gpuslow"}
-LOST_S = {"pipeline-host": 7.96}
+LOST_S = {"pipeline-host": 7.96, "grid-late": 2.10}
 NEAR = 0.3
 
 

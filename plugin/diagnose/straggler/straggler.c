@@ -263,7 +263,7 @@ static bool is_ordinary(const struct muster_graph *graph, const struct muster_vi
 static void drop_ordinary(const struct muster_graph *graph, const struct muster_view_span *span,
                           struct muster_suspects *suspects)
 {
-    struct muster_suspect kept[MUSTER_SUSPECTS];
+    struct muster_suspect kept[MUSTER_SUSPECTS] = {{0}};
     struct muster_arena scratch = {0};
     size_t n = 0;
     for (size_t s = 0; s < suspects->n; s++) {
@@ -391,6 +391,7 @@ static void add_member(struct in_run *run, const struct muster_view_member *memb
 {
     const struct muster_view_op *op = run->graph->view->op;
     uint32_t i = member->first_op, end = i + member->ops;
+    run->at = 0; /* members stand in no order of their operations */
     while (run->at < run->lates && run->late[run->at].key < i)
         run->at++;
     while (i < end) {
