@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "diagnose/straggler/hash_index.h"
@@ -195,19 +196,19 @@ static void excuse_partners(const struct muster_graph *graph, const struct compa
     uint32_t *partner = muster_arena_array(&inners.memory, gpus + 1, sizeof *partner);
     for (size_t g = 0; g < gpus; g++)
         because[g] = MUSTER_NO_UNIT;
-    for (size_t g = 0; g < gpus && partner; g++)
-        partner[g] = MUSTER_NO_UNIT;
-    if (partner)
+    if (partner) {
+        memcpy(partner, because, gpus * sizeof *partner);
         find_partners(graph, &inners, partner);
-    if (!inners.memory.failed)
-        drop_unexplained(graph, compared, &inners, partner);
-    for (size_t g = 0; g < gpus && !inners.memory.failed; g++) {
-        if (partner[g] == MUSTER_NO_UNIT || of_gpu[g].excess_ns <= 0)
-            continue;
-        because[g] = graph->seat[partner[g]].gpu;
-        of_gpu[because[g]].seat = partner[g];
-        of_gpu[g].seat = MUSTER_NO_UNIT;
-        of_gpu[g].excess_ns = 0;
+        if (!inners.memory.failed)
+            drop_unexplained(graph, compared, &inners, partner);
+        for (size_t g = 0; g < gpus && !inners.memory.failed; g++) {
+            if (partner[g] == MUSTER_NO_UNIT || of_gpu[g].excess_ns <= 0)
+                continue;
+            because[g] = graph->seat[partner[g]].gpu;
+            of_gpu[because[g]].seat = partner[g];
+            of_gpu[g].seat = MUSTER_NO_UNIT;
+            of_gpu[g].excess_ns = 0;
+        }
     }
     muster_arena_end(&inners.memory, graph->memory);
 }

@@ -3,7 +3,8 @@
 usage: late_rank.py FAMILY --rank BAD --ms MS --side host|gpu|absent|killed --clean S --late S --out FILE
                     [--after FILE] [--width N] [--plain]
 FAMILY: ddp, fsdp, tensor (all-reduces in each layer), pipeline (a stage a rank, 1F1B), experts
-(all-to-alls there and back). Steps for S seconds as they are, then, with BAD made late by MS at the
+(all-to-alls there and back), grid (of four ranks and more: tensor in pairs, whose gradients all
+pairs reduce). Steps for S seconds as they are, then, with BAD made late by MS at the
 begin of each step: its host sleeps, or its GPU is busy; or it makes no step any more (absent: for S
 seconds, then all leave) or dies (killed). A step ends when its loss is read, as jobs that log do.
 FILE, by rank 0: what a step took in either part, by this program's clock; FILE.since: when BAD became
@@ -79,6 +80,23 @@ class Job:
                 y = layer(y)
                 dist.all_reduce(y)
                 y = y * 0.5
+        return y.float().square().mean()
+
+    def _make_grid(self):
+        pairs = [dist.new_group([first, first + 1]) for first in range(0, self.world, 2)]
+        sides = [dist.new_group(list(range(side, self.world, 2))) for side in range(2)]
+        self.pair, self.side = pairs[self.rank // 2], sides[self.rank % 2]
+
+    def _grid(self):
+        y = self.x
+        with torch.no_grad():
+            for layer in self.layers:
+                y = layer(y)
+                dist.all_reduce(y, group=self.pair)
+                y = y * 0.5
+            for layer in self.layers:
+                dist.all_reduce(layer.weight.data, group=self.side)
+                layer.weight.data /= self.world // 2
         return y.float().square().mean()
 
     def _make_pipeline(self):
