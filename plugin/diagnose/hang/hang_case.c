@@ -258,7 +258,7 @@ void muster_hang_describe_limits(struct muster_hang_case *hang)
                             captured);
     if (logs)
         muster_finding_line(lines,
-                            "the live state of %u ranks of other hosts: known from logs, to "
-                            "the second",
+                            "the live state of %u ranks, whose segments are not here (another "
+                            "host's, or gone): known from logs, to the second",
                             logs);
 }
