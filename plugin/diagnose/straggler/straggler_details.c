@@ -18,12 +18,14 @@
 #define OVERLAP   0.1  /* of the shorter one: who is late after another one */
 #define EXACT     0.5  /* of the gaps between strokes are the beat */
 #define WHOLE     0.8  /* or a multiple of it: one was too short to be seen */
+#define OF_ALL    1.5  /* times as long as usual at the strokes: what all ranks do then */
 enum { GAPS_LEAST = 5, BEAT_MOST = 4096 };
 
 struct late {
     uint64_t unix_ns, number;
     double excess_ns;
-    bool most; /* at the position where it is late most */
+    double usual_ns; /* what the other ranks needed */
+    bool most;       /* at the position where it is late most */
 };
 
 struct lates {
@@ -32,6 +34,8 @@ struct lates {
     uint64_t step; /* operations of its communicator from step to step */
     uint64_t *gap; /* ns from one to the next where it is late most, all between them timed */
     size_t gaps;
+    double *usual; /* where it is late most, whether it was late or not */
+    size_t usuals;
 };
 
 /* By its GPU's clock, as the host's means nothing in a replay at full speed. What is to be added to
@@ -87,17 +91,21 @@ static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_
         if (!unit->evaluated || !graph->seat[unit->seat].culprit)
             continue;
         uint64_t number = graph->view->op[muster_unit_op(graph, unit)].number;
+        int64_t excess_ns = muster_unit_excess_ns(graph, unit);
+        int64_t usual_ns = muster_unit_own_ns(graph, unit) - excess_ns;
         if (most) {
+            double *usual = muster_arena_add(memory, &lates->usual, &lates->usuals, sizeof *usual);
+            *usual = (double)usual_ns;
             member = muster_unit_member(graph, unit);
             note_stroke(graph, unit, &last, memory, lates);
         }
-        int64_t excess_ns = muster_unit_excess_ns(graph, unit);
-        if (excess_ns <= muster_seat_limit_ns(muster_unit_own_ns(graph, unit) - excess_ns))
+        if (excess_ns <= muster_seat_limit_ns(usual_ns))
             continue;
         struct late *late = muster_arena_add(memory, &lates->at, &lates->n, sizeof *late);
         *late = (struct late){.unix_ns = muster_unit_begin_ns(graph, unit) + unix_ns,
                               .number = number,
                               .excess_ns = (double)excess_ns,
+                              .usual_ns = (double)usual_ns,
                               .most = most};
     }
 }
@@ -165,6 +173,20 @@ static size_t keep_strokes(struct lates *lates, struct muster_arena *memory)
     return kept;
 }
 
+/* Whether all ranks need longer at the strokes than they usually do there: then operations of one
+ * step are alike, and it is late at the beginning of each. */
+static bool is_of_all(const struct lates *lates, size_t strokes, struct muster_arena *memory)
+{
+    double *usual = muster_arena_array(memory, strokes + 1, sizeof *usual);
+    for (size_t i = 0; i < strokes && usual; i++)
+        usual[i] = lates->at[i].usual_ns;
+    if (!usual || !strokes || !lates->usuals)
+        return false;
+    muster_sort_double(usual, strokes);
+    muster_sort_double(lates->usual, lates->usuals);
+    return usual[strokes / 2] > OF_ALL * lates->usual[lates->usuals / 2];
+}
+
 /* What ranks send each other they do as often in a step as it has micro-batches: there the gap from
  * one to the next is no step. */
 static bool is_once_a_step(const struct muster_graph *graph, uint32_t seat)
@@ -177,7 +199,7 @@ static void set_beat(struct lates *lates, struct muster_arena *memory, struct mu
 {
     size_t n = keep_strokes(lates, memory);
     uint64_t *gap = muster_arena_array(memory, n + 1, sizeof *gap);
-    if (!gap || n <= GAPS_LEAST)
+    if (!gap || n <= GAPS_LEAST || is_of_all(lates, n, memory))
         return;
     for (size_t i = 1; i < n; i++)
         gap[i - 1] = lates->at[i].number - lates->at[i - 1].number;

@@ -180,42 +180,6 @@ static void test_two_culprits_in_one_finding(void **state)
     ranks_end(&ranks);
 }
 
-static void test_intermittent(void **state)
-{
-    (void)state;
-    struct ranks ranks = four();
-    for (unsigned s = 0; s < 4 * STEPS; s++) {
-        ranks_work(&ranks, 3, s % 4 == 1 ? 2 * MS : 0);
-        step(&ranks, 0);
-    }
-    struct muster_findings findings = ranks_diagnose(&ranks);
-    assert_int_equal(findings.n, 1);
-    assert_int_equal(findings.finding[0].rank[0], 3);
-    assert_int_equal(findings.finding[0].mode, MUSTER_MODE_INTERMITTENT);
-    assert_int_equal(findings.finding[0].every_steps, 4);
-    assert_true(fabs(findings.finding[0].every_s - 4 * 1110e-6 - 2e-3) < 0.1e-3);
-    assert_true(ranks_has_line(&findings.finding[0].evidence, "each 4th step"));
-    muster_findings_free(&findings);
-    ranks_end(&ranks);
-}
-
-static void test_no_beat_where_chance_decides(void **state)
-{
-    (void)state;
-    struct ranks ranks = four();
-    uint64_t chance = 7;
-    for (unsigned s = 0; s < 6 * STEPS; s++) {
-        chance = chance * 6364136223846793005ull + 1442695040888963407ull;
-        ranks_work(&ranks, 3, chance >> 62 ? 0 : 2 * MS);
-        step(&ranks, 0);
-    }
-    struct muster_findings findings = ranks_diagnose(&ranks);
-    assert_int_equal(findings.n, 1);
-    assert_int_equal(findings.finding[0].every_steps, 0);
-    muster_findings_free(&findings);
-    ranks_end(&ranks);
-}
-
 static void test_a_culprit_that_moves_is_a_list_over_time(void **state)
 {
     (void)state;
@@ -571,8 +535,6 @@ int main(void)
         cmocka_unit_test(test_too_few_operations_say_so),
         cmocka_unit_test(test_turns_are_nobodys_fault),
         cmocka_unit_test(test_two_culprits_in_one_finding),
-        cmocka_unit_test(test_intermittent),
-        cmocka_unit_test(test_no_beat_where_chance_decides),
         cmocka_unit_test(test_a_culprit_that_moves_is_a_list_over_time),
         cmocka_unit_test(test_every_rank_waits_alike),
         cmocka_unit_test(test_work_that_is_hidden_in_most_steps_is_no_wait),
