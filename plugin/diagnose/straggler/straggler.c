@@ -513,7 +513,8 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
         muster_straggler_describe(&graph, &suspects, span, findings);
     if (!memory.failed)
         muster_straggler_links(&graph, &suspects, span, findings);
-    if (!memory.failed)
+    /* Who waits for a late rank calls late, too. */
+    if (!memory.failed && !suspects.n)
         muster_late_calls_find(view, &memory, findings);
     if (!memory.failed && !suspects.n)
         muster_straggler_alike(&graph, span, findings);
