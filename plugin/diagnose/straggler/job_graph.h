@@ -402,6 +402,13 @@ static inline uint32_t muster_unit_gpu_unseated(const struct muster_unit *unit)
     return (uint32_t)unit->excess_ns;
 }
 
+/* That of its last unit. */
+static inline const struct muster_turn *muster_seat_turn(const struct muster_graph *graph,
+                                                         const struct muster_seat *seat)
+{
+    return &graph->turn[graph->unit[seat->last_unit].turn];
+}
+
 static inline uint32_t muster_unit_gpu(const struct muster_graph *graph,
                                        const struct muster_unit *unit)
 {

@@ -191,7 +191,7 @@ static bool is_of_all(const struct lates *lates, size_t strokes, struct muster_a
  * one to the next is no step. */
 static bool is_once_a_step(const struct muster_graph *graph, uint32_t seat)
 {
-    return !graph->turn[graph->unit[graph->seat[seat].last_unit].turn].p2p;
+    return !muster_seat_turn(graph, &graph->seat[seat])->p2p;
 }
 
 /* The gap that is met most between strokes; in operations. */

@@ -89,14 +89,9 @@ static uint64_t place_of(uint32_t position, uint32_t other)
     return muster_hash_number(muster_hash_number(MUSTER_HASH_SEED, position), other);
 }
 
-static uint32_t comm_of_seat(const struct muster_graph *graph, const struct muster_seat *seat)
-{
-    return graph->turn[graph->unit[seat->last_unit].turn].comm;
-}
-
 static bool is_inner(const struct muster_graph *graph, const struct muster_seat *seat)
 {
-    const struct muster_turn *turn = &graph->turn[graph->unit[seat->last_unit].turn];
+    const struct muster_turn *turn = muster_seat_turn(graph, seat);
     const struct muster_view_comm *comm = &graph->view->comm[turn->comm];
     return seat->windows && !turn->p2p && comm->members == comm->nranks &&
            comm->members < graph->view->gpus;
@@ -112,7 +107,7 @@ static void find_inners(const struct muster_graph *graph, struct inners *inners)
             *muster_places_at(&inners->culprit, place_of(seat->position, seat->gpu)) = s + 1;
         if (!is_inner(graph, seat))
             continue;
-        uint32_t comm = comm_of_seat(graph, seat);
+        uint32_t comm = muster_seat_turn(graph, seat)->comm;
         uint32_t *place = muster_places_at(&at, place_of(seat->position, comm));
         if (!*place) {
             struct inner *inner =
@@ -153,7 +148,7 @@ static bool is_explained(const struct muster_graph *graph, const struct inners *
 {
     uint32_t place = muster_places_find(&inners->culprit, place_of(seat->position, lone->gpu));
     double ns = mean_excess_ns(seat);
-    return place && comm_of_seat(graph, seat) != comm_of_seat(graph, lone) &&
+    return place && muster_seat_turn(graph, seat)->comm != muster_seat_turn(graph, lone)->comm &&
            mean_excess_ns(&graph->seat[place - 1]) * PARTNERS >= ns &&
            mean_excess_ns(lone) * PARTNERS >= ns;
 }
@@ -193,9 +188,14 @@ static void excuse_partners(const struct muster_graph *graph, const struct compa
 {
     size_t gpus = graph->view->gpus;
     struct inners inners = {.n = 0};
-    uint32_t *partner = muster_arena_array(&inners.memory, gpus + 1, sizeof *partner);
-    for (size_t g = 0; g < gpus; g++)
+    bool any = false;
+    for (size_t g = 0; g < gpus; g++) {
         because[g] = MUSTER_NO_UNIT;
+        any |= of_gpu[g].seat != MUSTER_NO_UNIT;
+    }
+    if (!any)
+        return;
+    uint32_t *partner = muster_arena_array(&inners.memory, gpus + 1, sizeof *partner);
     if (partner) {
         memcpy(partner, because, gpus * sizeof *partner);
         find_partners(graph, &inners, partner);
