@@ -88,6 +88,13 @@ static enum verdict evaluate_launch(struct muster_recorder *recorder, struct mus
     return RETIRE;
 }
 
+/* The network's proxies may end after the kernels that they serve. */
+static bool has_open_proxies(const struct muster_seg_slot *slot)
+{
+    return atomic_load_explicit(&slot->proxy_started, memory_order_relaxed) !=
+           atomic_load_explicit(&slot->proxy_ended, memory_order_relaxed);
+}
+
 /* NCCL stamps the operation's kernels. */
 static enum verdict evaluate_kernels(const struct muster_recorder *recorder,
                                      struct muster_comm *comm, const struct muster_seg_slot *slot,
@@ -100,7 +107,7 @@ static enum verdict evaluate_kernels(const struct muster_recorder *recorder,
         return given_up ? RETIRE_EARLY : KEEP;
     if (ended > 0 && (ended >= slot->channels || (slot->p2p && quiet))) {
         atomic_store_explicit(&comm->ended_ns, slot->enqueue_ns, memory_order_relaxed);
-        return RETIRE;
+        return has_open_proxies(slot) && !given_up ? KEEP : RETIRE;
     }
     /* NCCL need not stamp a send to oneself. */
     if (slot->p2p && slot->peer == comm->rank && age(now, slot->enqueue_ns) > MUSTER_NS_PER_S)
@@ -139,11 +146,8 @@ static enum verdict evaluate_parts(struct muster_recorder *recorder, struct must
     if (muster_recorder_kernels(recorder) && timed)
         return evaluate_kernels(recorder, comm, slot, quiet, now);
     /* Kernels show more than the network's proxies, which may come long after. */
-    if (timed && launch->timed && launch->result == MUSTER_LAUNCH_ENDED) {
-        uint32_t open = atomic_load_explicit(&slot->proxy_started, memory_order_relaxed) -
-                        atomic_load_explicit(&slot->proxy_ended, memory_order_relaxed);
-        return open && !over_for(comm, now, MUSTER_NS_PER_S) ? KEEP : RETIRE;
-    }
+    if (timed && launch->timed && launch->result == MUSTER_LAUNCH_ENDED)
+        return has_open_proxies(slot) && !over_for(comm, now, MUSTER_NS_PER_S) ? KEEP : RETIRE;
     return evaluate_proxies(comm, slot, quiet, now);
 }
 

@@ -101,6 +101,25 @@ static void a_part_that_begins_after_its_operation_is_counted_and_no_drop(void *
     testbed_close(&testbed);
 }
 
+/* Its kernels have ended, and NCCL's proxy has not yet said so of its part. */
+static void a_part_that_ends_after_the_kernels_leaves_their_times(void **unused)
+{
+    (void)unused;
+    struct testbed testbed;
+    testbed_open(&testbed, true, true);
+    void *op = testbed_collective(&testbed, testbed.ctx, MUSTER_FUNC_ALL_REDUCE, 1024);
+    void *p = proxy(&testbed, op, true, testbed.rec->pid);
+    for (unsigned c = 0; c < 8; c++)
+        testbed_kernel_stop(&testbed, testbed_kernel(&testbed, op, c, 1000), 2000);
+    testbed_drain(&testbed, 60 * MUSTER_NS_PER_S);
+    assert_int_equal(testbed_count(&testbed, MUSTER_FUNC_ALL_REDUCE), 0);
+    muster_track_stop(testbed.rec, p);
+    testbed_drain(&testbed, 0);
+    assert_int_equal(testbed_last(&testbed)->source, MUSTER_SOURCE_GPU);
+    assert_int_equal(testbed_last(&testbed)->flags & MUSTER_OP_INCOMPLETE, 0);
+    testbed_close(&testbed);
+}
+
 static void a_proxys_handle_ends_with_it(void **unused)
 {
     (void)unused;
@@ -158,6 +177,7 @@ int main(void)
         cmocka_unit_test(steps_give_bytes_and_waits),
         cmocka_unit_test(without_steps_a_ring_gives_the_bytes_and_the_proxy_the_time),
         cmocka_unit_test(a_part_that_begins_after_its_operation_is_counted_and_no_drop),
+        cmocka_unit_test(a_part_that_ends_after_the_kernels_leaves_their_times),
         cmocka_unit_test(a_proxys_handle_ends_with_it),
         cmocka_unit_test(work_for_another_process_is_not_ours),
         cmocka_unit_test(steps_of_a_refused_operation_are_ignored),
