@@ -9,6 +9,7 @@
 #include "diagnose/straggler/pace.h"
 
 #define BETTER  0.8 /* of the changes by another edge: less speaks for this one */
+#define SHOW    0.5 /* of the ranks, each by as many of its units: by fewer, one of them is late */
 #define AT_ONCE 0.7 /* of the units of a position: the GPU waited for its host */
 #define APART   1.5 /* times as long: not the other's pace */
 #define EVENLY  0.8 /* of the changes by another measure: less speaks for this one */
@@ -175,6 +176,12 @@ struct edge_sum {
     double changes;
 };
 
+/* Of one position. */
+struct learned {
+    struct edge_sum edge[MUSTER_EDGES];
+    uint32_t seats, showing; /* showing: enough of whose units show an edge */
+};
+
 /* By how much own times change, without the rank where they do most: it may be late. */
 static double mean_change(const struct edge_sum *sum)
 {
@@ -183,18 +190,49 @@ static double mean_change(const struct edge_sum *sum)
                             : INFINITY;
 }
 
+/* Most of the units that tell an edge waited for their hosts. */
+static bool waits_for_host(const struct muster_position *position)
+{
+    return position->at_once >= AT_ONCE * position->host_known && position->host_known;
+}
+
 /* Whether own times by this edge are known as often as by the last end. */
 static bool may_be(const struct edge_sum *sum, const struct muster_position *position, unsigned e)
 {
-    bool hosts = position->at_once >= AT_ONCE * position->host_known && position->host_known;
     return sum[e].changes >= BETTER * sum[MUSTER_EDGE_LAST].changes &&
-           sum[e].changes >= CHANGES_LEAST && (e != MUSTER_EDGE_CALL || hosts);
+           sum[e].changes >= CHANGES_LEAST && (e != MUSTER_EDGE_CALL || waits_for_host(position));
+}
+
+static uint64_t role_of(const struct muster_graph *graph, const struct muster_position *position)
+{
+    return graph->role[graph->turn[graph->unit[position->unit].turn].comm];
+}
+
+static bool most_show(const struct learned *learned)
+{
+    return learned->seats && learned->showing >= SHOW * learned->seats;
+}
+
+/* Gradients are all-reduced while computing goes on. Where a step begins, most ranks find their
+ * communicator free; later on, as one of them was late there, it is busy whenever they come, and
+ * own times from its last end are that one's alone: what the others do between they do meanwhile.
+ * From begin to begin they are as long as they waited. Where a late host calls late, it is known by
+ * calls what hosts take. */
+static bool is_busy(const struct muster_graph *graph, const struct learned *learned,
+                    const struct muster_position *position, const struct muster_places *begins)
+{
+    const struct edge_sum *sum = learned->edge;
+    const struct muster_view_op *op = muster_op_of(graph, &graph->unit[position->unit]);
+    return graph->view->class[op->class].func == MUSTER_FUNC_ALL_REDUCE && !most_show(learned) &&
+           muster_places_find(begins, role_of(graph, position)) && !waits_for_host(position) &&
+           may_be(sum, position, MUSTER_EDGE_BEGIN) &&
+           BETTER * mean_change(&sum[MUSTER_EDGE_BEGIN]) < mean_change(&sum[MUSTER_EDGE_LAST]);
 }
 
 /* The edge by which own times change least; one further down must be clearly better. */
-static uint8_t choose(const struct edge_sum *sum, const struct muster_position *position)
+static uint8_t choose(const struct edge_sum *sum, const struct muster_position *position, bool busy)
 {
-    uint8_t best = MUSTER_EDGE_LAST;
+    uint8_t best = busy ? MUSTER_EDGE_BEGIN : MUSTER_EDGE_LAST;
     double least = mean_change(&sum[best]);
     for (unsigned e = 1; e < MUSTER_EDGES; e++) {
         double change = may_be(sum, position, e) ? mean_change(&sum[e]) : INFINITY;
@@ -213,7 +251,23 @@ static bool runs(const struct edge_sum *sum, const struct muster_position *posit
            mean_change(&sum[MUSTER_EDGE_CALL]) < mean_change(&sum[MUSTER_EDGE_LAST]);
 }
 
-static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTER_EDGES])
+static void choose_edges(struct muster_graph *graph, const struct learned *learned)
+{
+    struct muster_places begins = {.memory =
+                                       graph->making}; /* roles, of positions where most show */
+    for (size_t p = 0; p < graph->positions; p++)
+        if (most_show(&learned[p]))
+            *muster_places_at(&begins, role_of(graph, &graph->position[p])) = 1;
+    for (size_t p = 0; p < graph->positions && !graph->making->failed; p++) {
+        struct muster_position *position = &graph->position[p];
+        bool busy = is_busy(graph, &learned[p], position, &begins);
+        position->edge = choose(learned[p].edge, position, busy);
+        position->host_runs = runs(learned[p].edge, position);
+    }
+}
+
+/* units: of each seat those that might have told something. */
+static void note_changes(struct muster_graph *graph, uint32_t *units)
 {
     struct muster_walk walk = {0};
     for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;) {
@@ -221,13 +275,22 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
         struct muster_seat *seat = &graph->seat[unit->seat];
         muster_unit_ask_next(graph, unit);
         seat->least_ns = muster_ns_least(seat->least_ns, muster_unit_length_ns(graph, unit));
+        units[unit->seat] += unit->scored && muster_unit_knows(graph, unit, MUSTER_EDGE_LAST);
         if (is_informative(graph, unit))
             note_change(graph, unit);
     }
+}
+
+static void learn_edges(struct muster_graph *graph, struct learned *learned, uint32_t *units)
+{
+    note_changes(graph, units);
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
+        struct learned *at = &learned[seat->position];
+        at->seats += units[s] > 0;
+        at->showing += units[s] > 0 && seat->changes[MUSTER_EDGE_LAST] >= SHOW * units[s];
         for (unsigned e = 0; e < MUSTER_EDGES; e++) {
-            struct edge_sum *own = &sum[seat->position][e];
+            struct edge_sum *own = &at->edge[e];
             own->changes += seat->changes[e];
             own->seats += seat->changes[e] > 0;
             double change =
@@ -236,10 +299,7 @@ static void learn_edges(struct muster_graph *graph, struct edge_sum (*sum)[MUSTE
             own->most = change > own->most ? change : own->most;
         }
     }
-    for (size_t p = 0; p < graph->positions; p++) {
-        graph->position[p].edge = choose(sum[p], &graph->position[p]);
-        graph->position[p].host_runs = runs(sum[p], &graph->position[p]);
-    }
+    choose_edges(graph, learned);
 }
 
 /* Whether what lies between the unit and the end that it follows, further back in its communicator,
@@ -284,12 +344,12 @@ static void set_own(struct muster_graph *graph, double (*ready)[2])
 void muster_graph_edges(struct muster_graph *graph)
 {
     struct muster_arena scratch = {0};
-    struct edge_sum(*sum)[MUSTER_EDGES] =
-        muster_arena_array(&scratch, graph->positions + 1, sizeof *sum);
+    struct learned *learned = muster_arena_array(&scratch, graph->positions + 1, sizeof *learned);
+    uint32_t *units = muster_arena_array(&scratch, graph->seats + 1, sizeof *units);
     double(*ready)[2] = muster_arena_array(&scratch, graph->positions + 1, sizeof *ready);
     graph->long_ns.memory = graph->memory;
     if (!scratch.failed) {
-        learn_edges(graph, sum);
+        learn_edges(graph, learned, units);
         set_own(graph, ready);
     }
     for (size_t p = 0; p < graph->positions && !scratch.failed; p++)
