@@ -1,7 +1,7 @@
 """What muster says of training jobs whose one rank is late: live, when, and afterwards, beside what the
 job lost by its own clock.
 
-usage: late_jobs.py --build BUILD [--out FOLDER] [--families F,...] [--ms 1,5] [--sides host,gpu]
+usage: late_jobs.py --build BUILD [--out FOLDER] [--families F,...] [--ms 1,5] [--sides host,gpu,slow]
                     [--ranks 1] [--clean 3] [--late 15] [--width N] [--timing auto] [--limit SECONDS]
                     [--nccl FILE | --share] [--world 2]
 A cell is a job of late_rank.py of --world ranks, on two GPUs, or on one or with more ranks than GPUs, if

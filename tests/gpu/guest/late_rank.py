@@ -1,12 +1,13 @@
 """One rank of a small training job that is made late on purpose, and times itself.
 
-usage: late_rank.py FAMILY --rank BAD --ms MS --side host|gpu|absent|killed --clean S --late S --out FILE
+usage: late_rank.py FAMILY --rank BAD --ms MS --side host|gpu|slow|absent|killed --clean S --late S --out FILE
                     [--after FILE] [--width N] [--plain]
 FAMILY: ddp, fsdp, tensor (all-reduces in each layer), pipeline (a stage a rank, 1F1B), experts
 (all-to-alls there and back), grid (of four ranks and more: tensor in pairs, whose gradients all
 pairs reduce). Steps for S seconds as they are, then, with BAD made late by MS at the
-begin of each step: its host sleeps, or its GPU is busy; or it makes no step any more (absent: for S
-seconds, then all leave) or dies (killed). A step ends when its loss is read, as jobs that log do.
+begin of each step: its host sleeps, or its GPU is busy; or (slow) its GPU is busy for MS in all of its
+layers together, backward for twice as long as forward, as a slow GPU is; or it makes no step any more
+(absent: for S seconds, then all leave) or dies (killed). A step ends when its loss is read, as jobs that log do.
 FILE, by rank 0: what a step took in either part, by this program's clock; FILE.since: when BAD became
 late. With --after nothing touches a GPU before that file is there, so that one job can load its
 libraries while another is measured. --plain: all in float32, nothing reduced but by sums, for an NCCL
@@ -28,7 +29,7 @@ class Job:
     """step() makes one and returns the loss's tensor."""
 
     def __init__(self, family, width, rank, world, plain):
-        self.rank, self.world, self.plain = rank, world, plain
+        self.family, self.rank, self.world, self.plain = family, rank, world, plain
         self.dtype = torch.float32 if plain else torch.bfloat16
         self.x = torch.randn(BATCH, width, device="cuda", dtype=self.dtype)
         self.layers = [self.layer(width) for _ in range(LAYERS)]
@@ -179,6 +180,16 @@ def cycles_of(ms):
     return int(20_000_000 * ms / begin.elapsed_time(end))
 
 
+def slow_down(job, cycles):
+    """Of each step, in equal parts after each layer; twice that where it goes back through it."""
+    back = job.family in ("ddp", "fsdp", "pipeline")
+    passes = len(job.layers) * {"pipeline": MICRO, "experts": 2}.get(job.family, 1) * (3 if back else 1)
+    for layer in job.layers:
+        layer.register_forward_hook(lambda *_: torch.cuda._sleep(cycles // passes))
+        if back:
+            layer.register_full_backward_hook(lambda *_: torch.cuda._sleep(2 * cycles // passes))
+
+
 def steps(job, n, delay):
     """Seconds that n steps take."""
     torch.cuda.synchronize()
@@ -221,7 +232,7 @@ def main():
     parser.add_argument("family")
     parser.add_argument("--rank", type=int)
     parser.add_argument("--ms", type=float)
-    parser.add_argument("--side", choices=("host", "gpu", "absent", "killed"))
+    parser.add_argument("--side", choices=("host", "gpu", "slow", "absent", "killed"))
     parser.add_argument("--clean", type=float)
     parser.add_argument("--late", type=float)
     parser.add_argument("--out")
@@ -243,10 +254,10 @@ def main():
             return
         if options.side == "host":
             time.sleep(options.ms / 1e3)
-        elif options.side != "gpu":
-            gone(options, rank)
-        else:
+        elif options.side == "gpu":
             torch.cuda._sleep(cycles)
+        elif options.side != "slow":
+            gone(options, rank)
 
     steps(job, 20, lambda: None)
     step = steps(job, 20, lambda: None) / 20
@@ -256,6 +267,8 @@ def main():
     if rank == 0:
         with open(options.out + ".since", "w") as out:
             out.write("%.6f" % since)
+    if rank == options.rank and options.ms and options.side == "slow":
+        slow_down(job, cycles)
     took_late = steps(job, after, late)
     if rank == 0:
         with open(options.out, "w") as out:

@@ -1,14 +1,17 @@
-"""A pipeline over four emulated hosts, one of which sends slowly from the beginning: is it named afterwards, and
-nobody where all hosts send alike?
+"""A job over four emulated hosts, one of which sends slowly from the beginning: is it named afterwards, at what cost,
+and nobody where all hosts send alike?
 
-usage: slow_way.py --build BUILD [--out FOLDER] [--rate RATE] [--steps N]
-A host is a network and UTS namespace; NCCL's sockets go through this one. Ranks share the GPUs that there are.
-Needs root, ip, tc, unshare, nsenter, PyTorch. Exit status 0 if all is right, 1 if not, 77: something of it is
-not here.
+usage: slow_way.py --build BUILD [--out FOLDER] [--jobs JOB,...] [--rates RATE,...] [--steps N]
+pipeline: stages that send to each other, in auto. data: gradients all-reduced while computing goes on, in
+channels, which knows what NCCL's proxies wait for; data-alone: nothing is computed meanwhile. A row: what the
+steps took longer by the job's own clock than where all send alike, and what was said. A host is a network and
+UTS namespace; NCCL's sockets go through this one. Ranks share the GPUs that there are. Needs root, ip, tc,
+unshare, nsenter, PyTorch. Exit status 0 if all is right, 1 if not, 77: something of it is not here.
 """
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,30 +23,52 @@ import emulated_hosts  # noqa: E402
 import harm  # noqa: E402
 import ranks  # noqa: E402
 
-HOSTS, SLOW, BATCHES, LIMIT_S = 4, 2, 4, 150
+HOSTS, SLOW, LIMIT_S = 4, 2, 150
+TIMING = {"pipeline": "auto", "data": "channels", "data-alone": "channels"}
+ROW = "%-10s %-6s %8s %8s %16s  %s"
 JOB = """
-import os, sys, torch, torch.distributed as dist
-rank, size, steps = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(sys.argv[1])
+import os, sys, time, torch, torch.distributed as dist
+rank, size, job, steps = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), sys.argv[1], int(sys.argv[2])
 torch.cuda.set_device(0)
 dist.init_process_group("nccl", device_id=torch.device("cuda", 0))
 weight, data = torch.randn(1024, 1024, device="cuda"), torch.zeros(16 << 20, device="cuda")
+bucket = [torch.zeros(4 << 20, device="cuda") for _ in range(4)]
 def work():
     for _ in range(8):
         weight.matmul(weight)
-for step in range(steps):
-    for _ in range(int(sys.argv[2])):
+def pipeline():
+    for _ in range(4):
         if rank > 0:
             dist.recv(data, rank - 1)
         work()
         if rank + 1 < size:
             dist.send(data, rank + 1)
-    for _ in range(int(sys.argv[2])):
+    for _ in range(4):
         if rank + 1 < size:
             dist.recv(data, rank + 1)
         work()
         if rank > 0:
             dist.send(data, rank - 1)
+def data_parallel():
+    handles = []
+    for own in bucket:
+        for _ in range(16):
+            work()
+        handles.append(dist.all_reduce(own, async_op=True))
+    for handle in handles:
+        handle.wait()
+def data_alone():
+    for own in bucket:
+        work()
+        dist.all_reduce(own)
+step = {"pipeline": pipeline, "data": data_parallel, "data-alone": data_alone}[job]
+for number in range(steps + 3):
+    if number == 3:
+        begin = time.monotonic()
+    step()
     torch.cuda.synchronize()
+if rank == 0:
+    print("steps took", time.monotonic() - begin, flush=True)
 dist.destroy_process_group()
 """
 
@@ -81,43 +106,67 @@ def environment(k, port):
             "TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING": "false"}
 
 
-def play(options, slow, folder):
-    """The findings of a run in which one host sends slowly, or none."""
-    directory = os.path.join(folder, "slow" if slow else "clean")
+def play(options, job, rate, folder):
+    """Seconds of the job's steps, and the findings; rate: of what one host sends, None: as the others."""
+    directory = os.path.join(folder, "%s-%s" % (job, rate or "clean"))
     with Hosts() as hosts:
-        if slow:
-            emulated_hosts.run("tc qdisc add dev mh%d root tbf rate %s burst 1mb latency 50ms" % (SLOW, options.rate),
+        if rate:
+            emulated_hosts.run("tc qdisc add dev mh%d root tbf rate %s burst 1mb latency 50ms" % (SLOW, rate),
                                *hosts.enter(SLOW))
         held, port = ranks.hold_port()
         held.close()
-        job = [subprocess.Popen([*hosts.enter(k), options.muster, "run", "--no-report", "--quiet", "--dir", directory,
-                                 "--", sys.executable, "-c", JOB, str(options.steps), str(BATCHES)],
-                                env=environment(k, port)) for k in range(HOSTS)]
+        processes = [subprocess.Popen(
+            [*hosts.enter(k), options.muster, "run", "--no-report", "--quiet", "--dir", directory, "--timing",
+             TIMING[job], "--", sys.executable, "-c", JOB, job, str(options.steps)],
+            env=environment(k, port), stdout=subprocess.PIPE, text=True) for k in range(HOSTS)]
         try:
-            ended = [process.wait(LIMIT_S) for process in job]
+            said = [process.communicate(timeout=LIMIT_S)[0] for process in processes]
         finally:
-            for process in job:
+            for process in processes:
                 process.kill()
-    if any(ended):
-        raise AssertionError("the ranks ended with %s" % ended)
+    if any(process.returncode for process in processes):
+        raise AssertionError("the ranks ended with %s" % [process.returncode for process in processes])
+    took = float(re.search(r"steps took (\S+)", said[0])[1])
     text = subprocess.run([options.muster, "diagnose", directory], capture_output=True, text=True).stdout
     print(text, flush=True)
     answer = subprocess.run([options.muster, "diagnose", "--format", "json", directory], capture_output=True, text=True)
-    return json.loads(answer.stdout)["findings"]
+    return took, json.loads(answer.stdout)["findings"]
 
 
-def wrong(found, slow):
+def wrong(found, rate):
     kinds = [finding["kind"] for finding in found]
-    if not slow:
+    if not rate:
         return "slow_transfer" in kinds
     return kinds != ["slow_transfer"] or found[0]["host"] != "node%d" % SLOW
+
+
+def cost(finding):
+    """(of the run, from, to); seconds."""
+    run = finding.get("cost_run_s") or finding["cost_s"]
+    ratio = run / finding["cost_s"]
+    low, high = finding.get("cost_low_s") or 0, finding.get("cost_high_s") or 0
+    return "%.2f" % run, "%.2f to %.2f" % (low * ratio, high * ratio)
+
+
+def rows_of(options, job, folder):
+    """How many are wrong."""
+    bad, usual = 0, None
+    for rate in [None, *options.rates.split(",")]:
+        took, found = play(options, job, rate, folder)
+        usual = usual or took
+        said, between = cost(found[0]) if found else ("-", "-")
+        bad += wrong(found, rate)
+        print(ROW % (job, rate or "alike", "%.2f" % (took - usual if rate else took), said, between,
+                     "WRONG" if wrong(found, rate) else "OK"), flush=True)
+    return bad
 
 
 def main(arguments):
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     parser.add_argument("--out", default="")
-    parser.add_argument("--rate", default="4gbit")
+    parser.add_argument("--jobs", default="pipeline,data,data-alone")
+    parser.add_argument("--rates", default="4gbit")
     parser.add_argument("--steps", type=int, default=20)
     options = parser.parse_args(arguments)
     if os.geteuid() or ranks.gpus() < 1 or not ranks.have_torch():
@@ -126,12 +175,8 @@ def main(arguments):
     emulated_hosts.be_alone(__file__, arguments)
     options.muster = os.path.abspath(harm.find(options.build, "muster"))
     with tempfile.TemporaryDirectory() as folder:
-        bad = 0
-        for slow in (False, True):
-            found = play(options, slow, options.out or folder)
-            bad += wrong(found, slow)
-            print("%s: %s" % ("one host sends slowly" if slow else "all alike",
-                              "WRONG" if wrong(found, slow) else "OK"), flush=True)
+        print(ROW % ("job", "rate", "lost, s", "said, s", "between", ""), flush=True)
+        bad = sum(rows_of(options, job, options.out or folder) for job in options.jobs.split(","))
     return 1 if bad else 0
 
 
