@@ -1,6 +1,6 @@
 /* What has become of a case. Between hang_*.c only. */
-#ifndef MUSTER_BENCH_ACCURACY_HANG_SCENE_JOB_H
-#define MUSTER_BENCH_ACCURACY_HANG_SCENE_JOB_H
+#ifndef MUSTER_BENCH_ACCURACY_SCENE_HANG_SCENE_JOB_H
+#define MUSTER_BENCH_ACCURACY_SCENE_HANG_SCENE_JOB_H
 
 #include "draw.h"
 #include "hang_scene.h"

@@ -4,8 +4,8 @@
  * and logs at the moment somebody looks. A case is a pure function of its seed. Shares no code with
  * the detector: of muster it knows only what a segment looks like (segment/layout.h).
  */
-#ifndef MUSTER_BENCH_ACCURACY_HANG_SCENE_H
-#define MUSTER_BENCH_ACCURACY_HANG_SCENE_H
+#ifndef MUSTER_BENCH_ACCURACY_SCENE_HANG_SCENE_H
+#define MUSTER_BENCH_ACCURACY_SCENE_HANG_SCENE_H
 
 #include <stdbool.h>
 #include <stddef.h>
