@@ -13,6 +13,7 @@ def bridge_of_virtual_machines(host):  # deepinsight/insightface#1905: NCCL_SOCK
     host.several_hosts(local=1)
     consumer(host, 1, "NVIDIA GeForce RTX 3090", "8 6")
     interfaces(host, ("eno1", "10.30.1.21", "1E0A"), ("virbr0", "192.168.122.1", "A8C0"))
+    host.put("etc/hosts", "127.0.0.1 localhost\n10.30.1.21 node1\n")
     host.put("sys/class/net/virbr0/bridge/bridge_id", "8000.525400000001\n")
     nccl(host, "2.10.3", "+cuda11.3")
 
@@ -41,6 +42,7 @@ def interface_of_a_trainer(host):  # NVIDIA/nccl#1092, as mudassirkhan19 tells o
     host.several_hosts()
     a100(host)
     interfaces(host, ("eno1", "10.30.1.11", "1E0A"), ("br-3f2a91c07d11", "172.18.0.1", "12AC"))
+    host.put("etc/hosts", "127.0.0.1 localhost\n10.30.1.11 node1\n")
     host.put("sys/class/net/br-3f2a91c07d11/bridge/bridge_id", "8000.0242ac120001\n")
     nccl(host, "2.18.1", "+cuda12.1")
     host.log = ("torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1333, "
