@@ -29,22 +29,8 @@ static int count_switches(const struct muster_doctor *doctor)
     return n;
 }
 
-/* `process` gets its number. */
-static bool runs(const struct muster_doctor *doctor, char process[24])
-{
-    char name[32];
-    bool found = false;
-    DIR *dir = opendir(doctor->procfs);
-    for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
-        snprintf(process, 24, "%.20s", entry->d_name);
-        found = isdigit((unsigned char)entry->d_name[0]) &&
-                muster_sysfs_line(doctor->procfs, name, sizeof name, "%.20s/comm", entry->d_name) &&
-                strncmp(name, "nv-fabricmanage", 15) == 0; /* the kernel cuts names there */
-    }
-    if (dir)
-        closedir(dir);
-    return found;
-}
+/* The kernel cuts names to 15 bytes. */
+static const char *const manager[] = {"nv-fabricmanage", NULL};
 
 /* Debian's list of packages: the version of one whose name begins so; false: not installed. */
 static bool installed(const struct muster_doctor *doctor, const char *package, char *version,
@@ -85,7 +71,7 @@ static void suspect_restart(const struct muster_doctor *doctor, struct muster_ch
 {
     enum { LATE_S = 3600 };
     char process[24];
-    if (check->status != MUSTER_CHECK_OK || !runs(doctor, process))
+    if (check->status != MUSTER_CHECK_OK || !muster_doctor_process(doctor, manager, process))
         return;
     long long after = started(doctor, process);
     if (after < LATE_S)
@@ -118,7 +104,8 @@ void muster_doctor_manager(struct muster_doctor *doctor, struct muster_check *ch
         muster_check_advice(check,
                             "install nvidia-fabricmanager of exactly the driver's version, and "
                             "hold both packages; then restart it and reset the GPUs");
-    } else if (!muster_doctor_container(doctor) && !runs(doctor, process)) {
+    } else if (!muster_doctor_container(doctor) &&
+               !muster_doctor_process(doctor, manager, process)) {
         if (reported) {
             muster_check_suspect(check, "no fabric manager runs now, though the fabric was set up");
         } else {

@@ -45,8 +45,9 @@ int muster_doctor_resolve(const char *name, struct muster_interface *to, struct 
 }
 
 /* What the recorded host's /etc/hosts has for a name: its own resolver cannot be asked. */
-static bool look_up_recorded(const struct muster_doctor *doctor, const char *name,
-                             struct muster_interface *to)
+enum recorded { NO_FILE, NOT_THERE, THERE };
+static enum recorded look_up_recorded(const struct muster_doctor *doctor, const char *name,
+                                      struct muster_interface *to)
 {
     char path[PATH_MAX], line[512];
     bool found = false;
@@ -61,22 +62,16 @@ static bool look_up_recorded(const struct muster_doctor *doctor, const char *nam
              word = strtok_r(NULL, " \t\n", &rest))
             found |= strcmp(word, name) == 0;
     }
-    if (hosts)
-        fclose(hosts);
-    return found;
-}
-
-static bool has_hosts_file(const struct muster_doctor *doctor)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/etc/hosts", doctor->root);
-    return access(path, R_OK) == 0;
+    if (!hosts)
+        return NO_FILE;
+    fclose(hosts);
+    return found ? THERE : NOT_THERE;
 }
 
 int muster_doctor_resolve_there(const struct muster_doctor *doctor, const char *name,
                                 struct muster_interface *to, struct muster_err *err)
 {
-    if (!muster_doctor_is_live(doctor) && look_up_recorded(doctor, name, to))
+    if (!muster_doctor_is_live(doctor) && look_up_recorded(doctor, name, to) == THERE)
         return 0;
     return muster_doctor_resolve(name, to, err);
 }
@@ -195,10 +190,11 @@ static void evaluate_own_name(struct muster_doctor *doctor, struct muster_check 
     bool several = muster_doctor_several_hosts();
     snprintf(what, sizeof what, "this host's name %s", name);
     if (!muster_doctor_is_live(doctor)) {
-        if (look_up_recorded(doctor, name, &address)) {
+        const enum recorded recorded = look_up_recorded(doctor, name, &address);
+        if (recorded == THERE) {
             if (several)
                 evaluate_address(doctor, check, interfaces, what, &address);
-        } else if (!several && has_hosts_file(doctor)) {
+        } else if (!several && recorded == NOT_THERE) {
             report_no_address(check, what);
         }
         return;

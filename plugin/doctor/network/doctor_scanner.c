@@ -1,7 +1,5 @@
 /* Security software that takes a host's connections to look into them, also those between its own
  * processes: it knows nothing of NCCL's, and drops or holds what it does not understand. */
-#include <ctype.h>
-#include <dirent.h>
 #include <string.h>
 
 #include "doctor/doctor.h"
@@ -50,17 +48,16 @@ static const struct scanner *find_module(const struct muster_doctor *doctor, cha
 
 static const struct scanner *find_process(const struct muster_doctor *doctor)
 {
-    const struct scanner *found = NULL;
-    char name[32];
-    DIR *dir = opendir(doctor->procfs);
-    for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
-        if (isdigit((unsigned char)entry->d_name[0]) &&
-            muster_sysfs_line(doctor->procfs, name, sizeof name, "%.20s/comm", entry->d_name))
-            for (int i = 0; i < SCANNERS && !found; i++)
-                found = strcmp(name, scanners[i].process) == 0 ? &scanners[i] : NULL;
-    if (dir)
-        closedir(dir);
-    return found;
+    const char *names[SCANNERS + 1] = {NULL};
+    int at[SCANNERS] = {0}, n = 0;
+    char process[24];
+    for (int i = 0; i < SCANNERS; i++)
+        if (*scanners[i].process) {
+            at[n] = i;
+            names[n++] = scanners[i].process;
+        }
+    int found = muster_doctor_process(doctor, names, process);
+    return found ? &scanners[at[found - 1]] : NULL;
 }
 
 void muster_doctor_scanner(struct muster_doctor *doctor)
