@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-enum { VARIABLES_MAX = 512, CONF_MAX = 64 << 10 };
+enum { VARIABLES_MAX = 512 };
 
 struct environment {
     struct muster_env_variable at[VARIABLES_MAX];
@@ -62,13 +62,8 @@ static const char *value_of(const struct environment *environment, const char *n
 static void read_conf(struct environment *environment, struct muster_check *check, const char *path)
 {
     struct muster_conf *conf = muster_arena_array(environment->memory, 1, sizeof *conf);
-    char *text = muster_arena_array(environment->memory, 1, CONF_MAX), line[512];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 && text ? read(fd, text, CONF_MAX) : -1;
-    if (fd >= 0)
-        close(fd);
-    if (n > 0 && conf) {
-        muster_conf_parse(conf, text, (size_t)n);
+    char line[512];
+    if (conf && muster_conf_load(conf, path)) {
         for (int i = 0; i < conf->n; i++) {
             bool set = value_of(environment, conf->at[i].name) != NULL;
             muster_check_evidence(check, "%s:%u sets %s=%s%s", path, conf->at[i].line,
@@ -175,24 +170,18 @@ const char *muster_doctor_variable(const struct muster_doctor *doctor, const cha
     return value;
 }
 
-/* NCCL_CONF_FILE instead of ~/.nccl.conf, then /etc/nccl.conf. */
 static void read_files(struct muster_doctor *doctor, struct environment *environment)
 {
-    char path[PATH_MAX];
-    const char *given = muster_env("NCCL_CONF_FILE"), *home = muster_env("HOME");
+    char path[MUSTER_CONF_FILES][MUSTER_CONF_PATH];
+    const char *given = muster_env("NCCL_CONF_FILE");
     struct muster_check *check = muster_check_begin(doctor->checks, "env.files", "F37");
-    if (given) {
-        if (access(given, R_OK)) {
-            muster_check_worse(check, MUSTER_CHECK_WARNING);
-            muster_check_evidence(check, "NCCL_CONF_FILE=%s: %s", given, strerror(errno));
-        }
-        read_conf(environment, check, given);
-    } else if (home) {
-        snprintf(path, sizeof path, "%s/.nccl.conf", home);
-        read_conf(environment, check, path);
+    int files = muster_conf_paths(doctor->root, path);
+    if (given && access(given, R_OK)) {
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_evidence(check, "NCCL_CONF_FILE=%s: %s", given, strerror(errno));
     }
-    snprintf(path, sizeof path, "%s/etc/nccl.conf", doctor->root);
-    read_conf(environment, check, path);
+    for (int i = 0; i < files; i++)
+        read_conf(environment, check, path[i]);
     evaluate_topology_file(doctor, environment, check);
     if (access("/var/run/nvidia-topologyd/virtualTopology.xml", R_OK) == 0)
         muster_check_evidence(check, "/var/run/nvidia-topologyd/virtualTopology.xml replaces the "

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "doctor/hosts/hosts.h"
+#include "doctor/hosts/hosts_conf.h"
 #include "doctor/hosts/hosts_measure.h"
 #include "doctor/hosts/hosts_rdma.h"
 #include "doctor/hosts/hosts_reach.h"
@@ -115,8 +116,10 @@ static int begin(struct member *member, const struct muster_hosts_message *messa
     char *report = member->self->examine(member->self->arg, message->active, err);
     if (!report)
         return -1;
-    if (!member->listens && place.local_rank <= 0)
+    if (!member->listens && place.local_rank <= 0) {
+        muster_hosts_conf();
         open_network(member, err);
+    }
     const struct muster_hosts_message hello = {
         .kind = MUSTER_HOSTS_HELLO, .member = *own, .report = report};
     int rc = send_message(member, &hello, err);

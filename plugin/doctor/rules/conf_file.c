@@ -1,8 +1,11 @@
 #include "doctor/rules/conf_file.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/env.h"
 #include "base/text.h"
 
 static void take_line(struct muster_conf *conf, const char *line, size_t n, unsigned number)
@@ -36,4 +39,31 @@ void muster_conf_parse(struct muster_conf *conf, const char *text, size_t size)
         text += n + (end != NULL);
         size -= n + (end != NULL);
     }
+}
+
+int muster_conf_paths(const char *root, char path[MUSTER_CONF_FILES][MUSTER_CONF_PATH])
+{
+    const char *given = muster_env("NCCL_CONF_FILE"), *home = muster_env("HOME");
+    int n = 0;
+    if (given)
+        snprintf(path[n++], MUSTER_CONF_PATH, "%s", given);
+    else if (home)
+        snprintf(path[n++], MUSTER_CONF_PATH, "%s/.nccl.conf", home);
+    snprintf(path[n++], MUSTER_CONF_PATH, "%s/etc/nccl.conf", root);
+    return n;
+}
+
+bool muster_conf_load(struct muster_conf *conf, const char *path)
+{
+    enum { CONF_MAX = 64 << 10 };
+    *conf = (struct muster_conf){.n = 0};
+    char *text = malloc(CONF_MAX);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 && text ? read(fd, text, CONF_MAX) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (n > 0)
+        muster_conf_parse(conf, text, (size_t)n);
+    free(text);
+    return n > 0;
 }

@@ -64,6 +64,15 @@ class Hosts(unittest.TestCase):
         self.assertNotIn("net.interface", [row["id"] for row in self.report["differences"]
                                            if row["rank"] == "problem"])
 
+    def test_a_file_that_names_the_interface(self):
+        """nccl.conf, which the environment outdoes."""
+        network, conf = self.network(), pathlib.Path(self.folder.name, "nccl.conf")
+        conf.write_text("NCCL_SOCKET_IFNAME=nosuch0\n", encoding="utf-8")
+        named = {"NCCL_CONF_FILE": str(conf)}
+        self.assertNotEqual(self.doctor(network, env=named)["hosts.reach"]["found"], "6 pairs")
+        checks = self.doctor(network, env={**named, "NCCL_SOCKET_IFNAME": "eth0"})
+        self.assertEqual((checks["hosts.reach"]["status"], checks["hosts.reach"]["found"]), ("ok", "6 pairs"))
+
     def test_ports_that_a_firewall_drops(self):
         network = self.network()
         network.close_ports("b", 46884, 60999)
