@@ -21,13 +21,16 @@ static bool is_off(const struct muster_doctor *doctor)
     return algo && *algo && (*algo == '^' ? named : !named);
 }
 
+/* Boards without NVLink have no switch, whatever fabric the driver reports. */
 static bool has_switches(const struct muster_nvml_gpu *gpu)
 {
-    bool to_switch = gpu->fabric_state > 0;
+    bool to_switch = false, linked = false;
     for (int i = 0; i < MUSTER_NVML_LINKS; i++)
-        to_switch |= gpu->link[i].state == MUSTER_NVLINK_ACTIVE &&
-                     gpu->link[i].remote == MUSTER_NVLINK_TO_SWITCH;
-    return to_switch && gpu->major >= HOPPER;
+        if (gpu->link[i].state == MUSTER_NVLINK_ACTIVE) {
+            linked = true;
+            to_switch |= gpu->link[i].remote == MUSTER_NVLINK_TO_SWITCH;
+        }
+    return (to_switch || (linked && gpu->fabric_state > 0)) && gpu->major >= HOPPER;
 }
 
 /* Behind every known bug that gives wrong data. */

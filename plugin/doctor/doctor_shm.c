@@ -149,6 +149,24 @@ static bool check_mode(const struct muster_doctor *doctor, struct muster_check *
     return true;
 }
 
+/* Enough for the ranks of few GPUs as such, not for what else a job puts there. */
+static void suspect_default(const struct muster_doctor *doctor, struct muster_check *check,
+                            uint64_t size)
+{
+    enum { DOCKERS_MIB = 64 }; /* docker's and Kubernetes' own, where nobody chose */
+    if (size > (uint64_t)DOCKERS_MIB << 20 || !muster_doctor_container(doctor) ||
+        (doctor->local_ranks < 2 && !muster_doctor_several_hosts()))
+        return;
+    muster_check_suspect(check,
+                         "/dev/shm of %u MiB, as a container has where nobody chose it: enough for "
+                         "a rank or two, not with data loaders or Ray beside them",
+                         (unsigned)(size >> 20));
+    muster_check_advice(check, "docker, podman: --ipc=host, or --shm-size=1g; Kubernetes: an "
+                               "emptyDir with medium Memory at /dev/shm");
+    check->suspect_of = "init_error hang_dead";
+    check->suspect_weight = 5; /* before bugs of NCCL that few jobs meet */
+}
+
 /* Returns whether there is too little. */
 static bool check_room(struct muster_doctor *doctor)
 {
@@ -170,6 +188,8 @@ static bool check_room(struct muster_doctor *doctor)
     muster_text_bytes(have, sizeof have, left);
     muster_check_evidence(check, "%s free", have);
     bool is_closed = check_mode(doctor, check);
+    if (!is_closed && left >= needed)
+        suspect_default(doctor, check, size);
     if (is_closed || left >= needed)
         return left < needed;
     muster_check_worse(check, left < 64u << 20 ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);

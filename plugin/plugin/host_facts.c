@@ -33,7 +33,7 @@ void muster_facts_interface(struct muster_fact_head *head, const char *family)
     struct muster_choice choice = {.n = 0};
     if (interfaces && muster_interfaces_read(interfaces) == 0)
         muster_interfaces_choose(interfaces, variable(head, MUSTER_VAR_SOCKET_IFNAME), family, NULL,
-                                 &choice);
+                                 0, &choice);
     if (choice.n > 0) {
         const struct muster_interface *first = &interfaces->at[choice.at[0]];
         muster_text_copy(head->nic, sizeof head->nic, first->name);

@@ -134,9 +134,11 @@ static void find_subnet(const struct muster_interfaces *interfaces,
 }
 
 void muster_interfaces_choose(const struct muster_interfaces *interfaces, const char *ifname,
-                              const char *family, const struct muster_interface *comm_id,
+                              const char *family, const struct muster_interface *comm_id, int nccl,
                               struct muster_choice *choice)
 {
+    enum { WITHOUT_VIRBR = 22803 }; /* the first that leaves virbr for last */
+    const bool takes_virbr = nccl > 0 && nccl < WITHOUT_VIRBR;
     int wanted = !family                           ? -1
                  : strcmp(family, "AF_INET") == 0  ? AF_INET
                  : strcmp(family, "AF_INET6") == 0 ? AF_INET6
@@ -156,6 +158,8 @@ void muster_interfaces_choose(const struct muster_interfaces *interfaces, const 
     find(interfaces, "ib", wanted, MUSTER_CHOICE_IB, choice);
     if (choice->n == 0 && comm_id)
         find_subnet(interfaces, comm_id, choice);
+    if (choice->n == 0 && takes_virbr)
+        find(interfaces, "^docker,lo", wanted, MUSTER_CHOICE_ANY, choice);
     for (size_t i = 0; i < sizeof rest / sizeof *rest && choice->n == 0; i++)
         find(interfaces, rest[i].list, wanted, rest[i].why, choice);
     if (choice->n == 0)
@@ -165,10 +169,15 @@ void muster_interfaces_choose(const struct muster_interfaces *interfaces, const 
 const char *muster_interfaces_why(enum muster_choice_why why)
 {
     static const char *const words[] = {
-        "NCCL_SOCKET_IFNAME names it",         "its name begins with ib",
-        "it is in the subnet of NCCL_COMM_ID", "the first that is not docker, lo or virbr",
-        "nothing but docker interfaces",       "nothing but lo",
-        "nothing but virbr interfaces",        "there is none",
+        "NCCL_SOCKET_IFNAME names it",
+        "its name begins with ib",
+        "it is in the subnet of NCCL_COMM_ID",
+        "the first that is not docker, lo or virbr",
+        "nothing but docker interfaces",
+        "nothing but lo",
+        "nothing but virbr interfaces",
+        "the first that is not docker or lo",
+        "there is none",
     };
     return words[why];
 }

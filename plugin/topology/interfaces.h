@@ -53,6 +53,7 @@ enum muster_choice_why {
     MUSTER_CHOICE_DOCKER,
     MUSTER_CHOICE_LO,
     MUSTER_CHOICE_VIRBR,
+    MUSTER_CHOICE_ANY, /* the first that is not docker or lo: virbr, too, before NCCL 2.28.3 */
     MUSTER_CHOICE_NONE,
 };
 
@@ -62,9 +63,10 @@ struct muster_choice {
     enum muster_choice_why why;
 };
 
-/* `comm_id`: address of NCCL_COMM_ID, or NULL. Variables: NULL where not set. */
+/* `comm_id`: address of NCCL_COMM_ID, or NULL. Variables: NULL where not set. `nccl`: its version,
+ * 22803 for 2.28.3, from which on it takes virbr last; 0: unknown, as the newest. */
 void muster_interfaces_choose(const struct muster_interfaces *interfaces, const char *ifname,
-                              const char *family, const struct muster_interface *comm_id,
+                              const char *family, const struct muster_interface *comm_id, int nccl,
                               struct muster_choice *choice);
 
 /* Whether a list of prefixes (^, =, commas) takes this name: ifname's own rule. */

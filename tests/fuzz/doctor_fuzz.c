@@ -40,7 +40,7 @@ static void fuzz_choice(const char *text)
         .at = {{.name = "lo", .family = AF_INET, .flags = IFF_RUNNING, .prefix = 8},
                {.name = "eth0", .family = AF_INET, .flags = IFF_RUNNING, .prefix = 200}}};
     struct muster_choice choice;
-    muster_interfaces_choose(&host, text, text, &host.at[1], &choice);
+    muster_interfaces_choose(&host, text, text, &host.at[1], 0, &choice);
     require(choice.n >= 0 && choice.n <= 2);
     muster_interfaces_by_prefix(text, "eth0");
 }

@@ -47,7 +47,7 @@ static void choose(struct muster_hosts_member *own, struct muster_arena *memory)
     struct muster_interfaces *interfaces = muster_arena_array(memory, 1, sizeof *interfaces);
     if (interfaces && muster_interfaces_read(interfaces) == 0) {
         muster_interfaces_choose(interfaces, getenv("NCCL_SOCKET_IFNAME"),
-                                 getenv("NCCL_SOCKET_FAMILY"), NULL, &choice);
+                                 getenv("NCCL_SOCKET_FAMILY"), NULL, 0, &choice);
         for (int i = 0; i < choice.n && own->addresses < MUSTER_HOSTS_ADDRESSES; i++) {
             struct muster_interface *to = &own->address[own->addresses++];
             *to = interfaces->at[choice.at[i]];

@@ -83,17 +83,19 @@ static bool is_overlay(const char *name)
     return false;
 }
 
-/* As docker calls the bridges of its networks: br- and twelve digits. */
-static bool is_dockers_name(const char *name)
+/* As docker calls the bridges of its networks, br- and twelve digits, and libvirt its own. */
+static bool is_bridges_name(const char *name)
 {
     static const char digits[] = "0123456789abcdef";
+    if (strncmp(name, "virbr", 5) == 0)
+        return true;
     return strncmp(name, "br-", 3) == 0 && strlen(name) == 15 && strspn(name + 3, digits) == 12;
 }
 
 /* A bridge, a veth or a tunnel; bonds and their like are as good as what they are made of. */
 static bool is_odd(const struct muster_interface *at)
 {
-    if (is_dockers_name(at->name))
+    if (is_bridges_name(at->name))
         return true;
     if (is_overlay(at->name))
         return at->is_virtual;
@@ -514,7 +516,7 @@ void muster_doctor_choose(const struct muster_doctor *doctor,
 {
     muster_interfaces_choose(interfaces, muster_doctor_variable(doctor, "NCCL_SOCKET_IFNAME", NULL),
                              muster_doctor_variable(doctor, "NCCL_SOCKET_FAMILY", NULL), NULL,
-                             choice);
+                             muster_doctor_version(doctor), choice);
 }
 
 void muster_doctor_network(struct muster_doctor *doctor)

@@ -234,6 +234,13 @@ static void check_driver(struct muster_doctor *doctor)
     }
 }
 
+/* The job started, and hung then. */
+static bool hangs_alone(const struct muster_doctor *doctor)
+{
+    return doctor->symptoms && strstr(doctor->symptoms, "hang_stuck") &&
+           !strstr(doctor->symptoms, "init_error");
+}
+
 static void check_cuda(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "version.cuda", "F35");
@@ -258,8 +265,8 @@ static void check_cuda(struct muster_doctor *doctor)
         muster_check_suspect(check, "NCCL was built for CUDA %d.%d, the driver gives %d.%d",
                              built / 1000, built % 1000 / 10, nvml->cuda / 1000,
                              nvml->cuda % 1000 / 10);
-        check->suspect_of = "init_error";
-        check->suspect_weight = 4;
+        check->suspect_of = hangs_alone(doctor) ? "hang_stuck" : "init_error";
+        check->suspect_weight = hangs_alone(doctor) ? 0 : 4; /* behind all that hangs more often */
         muster_check_advice(check, "mostly this works: try a newer driver, or NCCL for CUDA %d.%d",
                             nvml->cuda / 1000, nvml->cuda % 1000 / 10);
     }

@@ -196,7 +196,8 @@ class Suspects(GpuCase):
         self.assertEqual(self.causes(*symptom, nvml=hopper, **dev, **insists), ["gpu.multicast"])
         for off in ({"NCCL_NVLS_ENABLE": "0"}, {"NCCL_ALGO": "^NVLS"}, {"NCCL_ALGO": "Ring"}, {"FAKE_NCCL": "21605"}):
             self.assertEqual(self.causes(*symptom, nvml=hopper, **dev, **{**old, **off}), [], off)
-        self.assertEqual(self.causes(*symptom, nvml="gpu * capability 8 0", **dev, **old), [])
+        for none in ("gpu * capability 8 0", f"{hopper}\ngpu * links 0"):  # before Hopper; boards without NVLink
+            self.assertEqual(self.causes(*symptom, nvml=none, **dev, **old), [], none)
         self.put(".dockerenv")
         self.assertIn("no /dev/nvidia-caps", self.doctor(*symptom, nvml=hopper, **dev)["gpu.multicast"]["found"])
         self.put("dev/nvidia-caps/nvidia-cap1")
@@ -303,6 +304,34 @@ class Suspects(GpuCase):
             off = {"NCCL_SHM_DISABLE": "1", "NCCL_P2P_DISABLE": "1"}
             check = self.doctor("--passive", gpus=1, **off, **several)["env.unsafe"]
             self.assertEqual(check["status"], status, check)
+
+    def test_the_bridge_of_virtual_machines(self):
+        """virbr0, which NCCL leaves for last from 2.28.3 on."""
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n  virbr0: 1 2 3\n")
+        self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
+                 "eth0\t0000010A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n"
+                 "virbr0\t007AA8C0\t00000000\t0001\t0\t0\t1\t00FFFFFF\t0\t0\t0\n")
+        self.put("proc/net/fib_trie", "Local:\n           |-- 10.1.0.7\n              /32 host LOCAL\n"
+                 "           |-- 192.168.122.1\n              /32 host LOCAL\n")
+        symptom = ("--passive", "--symptom", "hang_absent", "--only", "net.interface")
+        for version, taken in (("22707", True), ("22803", False)):
+            check = self.doctor(*symptom, FAKE_NCCL=version, **SEVERAL)["net.interface"]
+            self.assertEqual("data also takes virbr0" in check["found"], taken, check)
+        check = self.doctor(*symptom, FAKE_NCCL="22707", NCCL_SOCKET_IFNAME="eth0", **SEVERAL)["net.interface"]
+        self.assertNotIn("virbr0", check["found"])
+
+    def test_shared_memory_that_nobody_chose(self):
+        """docker's 64 MiB, which one rank's NCCL does not fill by itself."""
+        symptom = ("--passive", "--symptom", "hang_dead", "--only", "limit.shm")
+        for container, mib, several, causes in ((True, 64, SEVERAL, ["limit.shm"]), (True, 64, {}, []),
+                                                (True, 128, SEVERAL, []), (False, 64, SEVERAL, [])):
+            self.put("dev/shm.df", f"Filesystem 1B-blocks Used Available\nshm {mib << 20} 0 {mib << 20}\n")
+            if container:
+                self.put(".dockerenv")
+            else:
+                (self.root / ".dockerenv").unlink()
+            dev = {"MUSTER_DEVFS": str(self.root / "dev")}
+            self.assertEqual(self.causes(*symptom, gpus=1, **dev, **several), causes, (container, mib, several))
 
 
 if __name__ == "__main__":

@@ -225,6 +225,13 @@ class Versions(GpuCase):
         self.assertEqual((check["status"], check["found"]),
                          ("warning", "NCCL was built for CUDA 12.4, the driver gives 12.2"))
         self.assertEqual(self.built_for("12.2", *symptom, nvml="cuda 12040\ndriver 550.54.15")["status"], "ok")
+        hangs = ("--symptom", "hang_stuck", "--only", "version.cuda")
+        self.assertEqual(self.built_for("12.8", *hangs, nvml="cuda 12020\ndriver 535.183.01")["status"], "warning")
+        self.assertEqual(self.built_for("12.2", *hangs, nvml="cuda 12020\ndriver 535.183.01")["status"], "ok")
+        # what hangs more often comes first
+        both = ("--symptom", "hang_stuck", "--only", "version.cuda,gpu.p2p_status")
+        check = self.built_for("12.8", *both, nvml="cuda 12020\ndriver 535.183.01\ngpu * links 0")
+        self.assertEqual(check["status"], "ok")
 
 
 if __name__ == "__main__":

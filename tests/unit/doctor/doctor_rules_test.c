@@ -78,7 +78,7 @@ static void interfaces_are_chosen_as_nccl_does(void **state)
     (void)state;
     typical_host(&host);
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        muster_interfaces_choose(&host, choices[i].ifname, choices[i].family, NULL, &choice);
+        muster_interfaces_choose(&host, choices[i].ifname, choices[i].family, NULL, 0, &choice);
         assert_int_equal(choice.n, choices[i].n);
         assert_int_equal(choice.why, choices[i].why);
         if (choices[i].first)
@@ -92,19 +92,38 @@ static void ib_comes_first_and_docker_last(void **state)
     struct muster_choice choice;
     (void)state;
     add(&host, "lo", "127.0.0.1", 8, true);
-    muster_interfaces_choose(&host, NULL, NULL, NULL, &choice);
+    muster_interfaces_choose(&host, NULL, NULL, NULL, 0, &choice);
     assert_int_equal(choice.why, MUSTER_CHOICE_LO);
     add(&host, "docker0", "172.17.0.1", 16, true);
-    muster_interfaces_choose(&host, NULL, NULL, NULL, &choice);
+    muster_interfaces_choose(&host, NULL, NULL, NULL, 0, &choice);
     assert_int_equal(choice.why, MUSTER_CHOICE_DOCKER);
     add(&host, "eth0", "10.0.0.1", 24, true);
     add(&host, "ib0", "10.3.0.1", 24, true);
-    muster_interfaces_choose(&host, NULL, NULL, NULL, &choice);
+    muster_interfaces_choose(&host, NULL, NULL, NULL, 0, &choice);
     assert_int_equal(choice.why, MUSTER_CHOICE_IB);
     assert_string_equal(host.at[choice.at[0]].name, "ib0");
     host.n = 0;
-    muster_interfaces_choose(&host, NULL, NULL, NULL, &choice);
+    muster_interfaces_choose(&host, NULL, NULL, NULL, 0, &choice);
     assert_int_equal(choice.why, MUSTER_CHOICE_NONE);
+}
+
+static void bridges_of_virtual_machines_come_last_from_2_28_3_on(void **state)
+{
+    struct muster_interfaces host = {.n = 0};
+    struct muster_choice choice;
+    (void)state;
+    add(&host, "virbr0", "192.168.122.1", 24, true);
+    add(&host, "eth0", "10.0.0.1", 24, true);
+    muster_interfaces_choose(&host, NULL, NULL, NULL, 22707, &choice);
+    assert_int_equal(choice.n, 2);
+    assert_int_equal(choice.why, MUSTER_CHOICE_ANY);
+    assert_string_equal(host.at[choice.at[0]].name, "virbr0");
+    for (int version = 0; version <= 22803; version += 22803) {
+        muster_interfaces_choose(&host, NULL, NULL, NULL, version, &choice);
+        assert_int_equal(choice.n, 1);
+        assert_int_equal(choice.why, MUSTER_CHOICE_OTHER);
+        assert_string_equal(host.at[choice.at[0]].name, "eth0");
+    }
 }
 
 static void comm_id_leads_to_its_subnet(void **state)
@@ -114,7 +133,7 @@ static void comm_id_leads_to_its_subnet(void **state)
     (void)state;
     typical_host(&host);
     add(&id, "", "10.1.0.77", 0, true);
-    muster_interfaces_choose(&host, NULL, NULL, &id.at[0], &choice);
+    muster_interfaces_choose(&host, NULL, NULL, &id.at[0], 0, &choice);
     assert_int_equal(choice.why, MUSTER_CHOICE_COMM_ID);
     assert_string_equal(host.at[choice.at[0]].name, "bond0");
 }
@@ -515,6 +534,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(interfaces_are_chosen_as_nccl_does),
         cmocka_unit_test(ib_comes_first_and_docker_last),
+        cmocka_unit_test(bridges_of_virtual_machines_come_last_from_2_28_3_on),
         cmocka_unit_test(comm_id_leads_to_its_subnet),
         cmocka_unit_test(prefixes_that_take_more_are_told),
         cmocka_unit_test(conf_lines_are_read_as_nccl_does),
