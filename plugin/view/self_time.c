@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
 #include "base/sort.h"
 #include "view/call_order.h"
 #include "view/view_internal.h"
@@ -47,19 +48,95 @@ static uint64_t covered_by(const struct muster_view_op *op, uint64_t before_ns)
     return op->end_ns - (from_begin ? op->begin_ns : before_ns);
 }
 
-static void set_self(struct muster_view *view, struct muster_view_gpu *gpu,
-                     const struct muster_keyed *item)
+/* The operations of a GPU by begin, up to now. */
+struct so_far {
+    uint32_t *order, ordered;
+    uint64_t covered_ns, end_ns; /* end_ns: of all of them */
+};
+
+/* known: what ran before it is. */
+static void add_ordered(struct muster_view *view, struct so_far *so_far, uint32_t value, bool known)
 {
-    uint64_t end = 0, covered = 0;
-    for (uint32_t i = 0; i < gpu->ordered; i++) {
-        struct muster_view_op *op = &view->op[item[i].value];
-        gpu->order[i] = item[i].value;
-        op->self_known = !item[i].mark[UNKNOWN] && end > 0;
-        covered += covered_by(op, end);
-        end = op->end_ns > end ? op->end_ns : end;
+    struct muster_view_op *op = &view->op[value];
+    so_far->order[so_far->ordered++] = value;
+    op->self_known = known && so_far->end_ns > 0;
+    so_far->covered_ns += covered_by(op, so_far->end_ns);
+    so_far->end_ns = op->end_ns > so_far->end_ns ? op->end_ns : so_far->end_ns;
+}
+
+static void set_ordered(const struct muster_view *view, const struct so_far *all,
+                        struct muster_view_gpu *gpu)
+{
+    gpu->ordered = all->ordered;
+    gpu->covered_ns = all->covered_ns;
+    gpu->length_ns = all->ordered ? all->end_ns - view->op[all->order[0]].begin_ns : 0;
+}
+
+static void set_self(struct muster_view *view, struct muster_view_gpu *gpu,
+                     const struct muster_keyed *item, size_t items)
+{
+    struct so_far so_far = {.order = gpu->order};
+    for (size_t i = 0; i < items; i++)
+        add_ordered(view, &so_far, item[i].value, !item[i].mark[UNKNOWN]);
+    set_ordered(view, &so_far, gpu);
+}
+
+/* ---- in step: what most GPUs of a run that was timed as a whole are ---- */
+
+enum { ROWS = 8 }; /* communicators of a GPU: with more of them to look at sorting is quicker */
+
+/* The operations of a member: those from `at` on are not in order yet. */
+struct row {
+    uint32_t first, at, end;
+};
+
+/* The row whose next call comes first, of equals the first: as sorting by call gives. */
+static struct row *first_called(const struct muster_view_op *op, struct row *row, size_t n)
+{
+    struct row *first = &row[0];
+    for (size_t i = 1; i < n; i++)
+        if (row[i].at < row[i].end &&
+            (first->at == first->end || op[row[i].at].enqueue_ns < op[first->at].enqueue_ns))
+            first = &row[i];
+    return first;
+}
+
+/* Whether the next one is a collective that was timed, with none missing before it in its row. */
+static bool is_whole(const struct muster_view_op *op, bool first)
+{
+    if (!muster_source_is_gpu(op->source) || muster_func_is_p2p(op->func))
+        return false;
+    if (first)
+        return op->number == 0;
+    return op->number == op[-1].number + 1ull && op->number != MUSTER_VIEW_NO_NUMBER &&
+           op->enqueue_ns >= op[-1].enqueue_ns && !((op->flags ^ op[-1].flags) & MUSTER_OP_GRAPH);
+}
+
+/* Without sorting, where its members' rows are whole, and what it called it began in the order of
+ * the calls. False: that is not so, or they are too many, and the GPU is as it was. */
+static bool set_in_step(struct muster_view *view, struct muster_view_gpu *gpu,
+                        const uint32_t *members, size_t n, size_t ops)
+{
+    struct row row[ROWS];
+    struct so_far so_far = {.order = gpu->order};
+    uint64_t begin_ns = 0;
+    if (n == 0 || n > ROWS)
+        return false;
+    for (size_t m = 0; m < n; m++) {
+        const struct muster_view_member *own = &view->member[members[m]];
+        row[m] = (struct row){own->first_op, own->first_op, own->first_op + own->ops};
     }
-    gpu->covered_ns = covered;
-    gpu->length_ns = gpu->ordered ? end - view->op[gpu->order[0]].begin_ns : 0;
+    while (so_far.ordered < ops) {
+        struct row *next = first_called(view->op, row, n);
+        const struct muster_view_op *op = &view->op[next->at];
+        if (op->begin_ns < begin_ns || !is_whole(op, next->at == next->first))
+            return false;
+        begin_ns = op->begin_ns;
+        add_ordered(view, &so_far, next->at++, true);
+    }
+    set_ordered(view, &so_far, gpu);
+    gpu->in_step = true;
+    return true;
 }
 
 static size_t ops_of(const struct muster_view *view, const uint32_t *members, size_t n)
@@ -75,17 +152,19 @@ static int one_gpu(struct muster_view *view, struct muster_view_gpu *gpu, const 
                    size_t n, struct muster_keyed *room)
 {
     size_t ops = ops_of(view, members, n);
+    gpu->order = malloc((ops + 1) * sizeof *gpu->order);
+    if (!gpu->order)
+        return -1;
+    muster_pages_ask_big(gpu->order, (ops + 1) * sizeof *gpu->order);
+    if (set_in_step(view, gpu, members, n, ops))
+        return 0;
     size_t items = muster_calls_collect(view, members, n, room);
     struct muster_keyed *by_call = muster_sort_keyed(room, room + ops, items);
     items = keep_timed(view, by_call, items, &gpu->in_step);
     const struct muster_keyed *item =
         muster_sort_keyed(by_call, by_call == room ? room + ops : room, items);
-    gpu->order = malloc((items + 1) * sizeof *gpu->order);
-    gpu->ordered = (uint32_t)items;
-    int result = gpu->order ? 0 : -1;
-    if (result == 0)
-        set_self(view, gpu, item);
-    return result;
+    set_self(view, gpu, item, items);
+    return 0;
 }
 
 const size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_t *members,
