@@ -6,10 +6,8 @@
 
 #include "base/pages.h"
 
-bool muster_grow(void *array, size_t n, size_t size)
+bool muster_grow_double(void *array, size_t n, size_t size)
 {
-    if (n & (n - 1))
-        return true;
     void *old;
     memcpy(&old, array, sizeof(old));
     void *bigger = reallocarray(old, n ? 2 * n : 1, size);

@@ -119,19 +119,10 @@ static uint32_t class_of(struct muster_view *view, const struct muster_view_clas
     return index->slot[at] - 1;
 }
 
-/* The class of an operation. Steps are alike: most are of a class that was met with the same count
- * just before. */
-static uint32_t class_met(struct muster_view *view, uint32_t nranks, const struct muster_op *op)
+/* The class of an operation whose like was not met just before. */
+static __attribute__((noinline)) uint32_t class_anew(struct muster_view *view, uint32_t nranks,
+                                                     const struct muster_op *op)
 {
-    bool graph = (op->flags & MUSTER_OP_GRAPH) != 0;
-    uint64_t what = (uint64_t)op->func << 32 | (uint64_t)op->dtype << 24 |
-                    (uint64_t)op->algo << 16 | (uint64_t)op->proto << 8 | (uint64_t)graph << 1 | 1;
-    uint64_t whose = (uint64_t)(uint32_t)op->peer << 32 | nranks;
-    uint64_t mixed = (op->count ^ what << 20 ^ whose << 7) * 0x9e3779b97f4a7c15ull;
-    struct muster_view_class_met *met =
-        &view->index->met[mixed >> 32 & (MUSTER_VIEW_CLASSES_MET - 1)];
-    if (met->what == what && met->count == op->count && met->whose == whose)
-        return met->class;
     const struct muster_view_class class = {
         .func = op->func,
         .dtype = op->dtype,
@@ -139,9 +130,26 @@ static uint32_t class_met(struct muster_view *view, uint32_t nranks, const struc
         .proto = op->proto,
         .size_log2 = muster_size_log2(muster_op_size_bytes(op->func, op->dtype, op->count, nranks)),
         .root = muster_func_is_rooted(op->func) ? op->peer : -1,
-        .graph = graph,
+        .graph = (op->flags & MUSTER_OP_GRAPH) != 0,
     };
-    uint32_t at = class_of(view, &class);
+    return class_of(view, &class);
+}
+
+/* The class of an operation. Steps are alike: most are of a class that was met with the same count
+ * just before. */
+static uint32_t class_met(struct muster_view *view, uint32_t nranks, const struct muster_op *op)
+{
+    /* In the order of its bytes: read at once. */
+    uint64_t what = (uint64_t)op->func | (uint64_t)op->dtype << 8 | (uint64_t)op->algo << 16 |
+                    (uint64_t)op->proto << 24 | (uint64_t)(op->flags & MUSTER_OP_GRAPH) << 32 |
+                    1ull << 63;
+    uint64_t whose = (uint64_t)(uint32_t)op->peer << 32 | nranks;
+    uint64_t mixed = (op->count ^ what << 20 ^ whose << 7) * 0x9e3779b97f4a7c15ull;
+    struct muster_view_class_met *met =
+        &view->index->met[mixed >> 32 & (MUSTER_VIEW_CLASSES_MET - 1)];
+    if (met->what == what && met->count == op->count && met->whose == whose)
+        return met->class;
+    uint32_t at = class_anew(view, nranks, op);
     if (at < MUSTER_VIEW_CLASSES)
         *met = (struct muster_view_class_met){what, whose, op->count, at};
     return at;
