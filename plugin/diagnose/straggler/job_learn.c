@@ -357,6 +357,21 @@ void muster_graph_edges(struct muster_graph *graph)
     muster_arena_end(&scratch, graph->memory);
 }
 
+void muster_graph_add_bridged(const struct muster_graph *graph, struct muster_view_span *span)
+{
+    if (graph->units == graph->view->ops)
+        return; /* all of it was timed */
+    for (size_t u = 0; u < graph->units; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        if (muster_op_of(graph, unit)->self_known ||
+            !muster_unit_knows(graph, unit, MUSTER_EDGE_LAST)) {
+            continue;
+        }
+        int64_t own_ns = muster_unit_own(graph, unit, MUSTER_EDGE_LAST);
+        span[muster_unit_gpu(graph, unit)].covered_ns += own_ns > 0 ? (uint64_t)own_ns : 0;
+    }
+}
+
 /* ---- how long a host takes from call to call, where it cannot have waited for its GPU ---- */
 
 /* When a unit was called, on its GPU's clock. */

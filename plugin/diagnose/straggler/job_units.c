@@ -204,8 +204,20 @@ static void note_call(struct muster_graph *graph, struct called *called, uint32_
     graph->called_after[o] = called->before;
 }
 
+/* The operations of a GPU by call: keyed, or, where none is missing between them, as they are. */
+struct by_call {
+    const uint32_t *order; /* NULL: keyed */
+    const struct muster_keyed *keyed;
+    size_t n;
+};
+
+static inline uint32_t called_at(const struct by_call *calls, size_t i)
+{
+    return calls->order ? calls->order[i] : calls->keyed[i].value;
+}
+
 /* The calls of one GPU in their order, and a unit of each that was timed. */
-static void walk_calls(struct builder *builder, const struct muster_keyed *keyed, size_t n)
+static void walk_calls(struct builder *builder, const struct by_call *by_call)
 {
     struct muster_graph *graph = builder->graph;
     uint32_t *of_op = graph->of_op;
@@ -217,9 +229,10 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
     struct called calls = {MUSTER_NO_UNIT, MUSTER_NO_UNIT};
     bool missing = false;
     muster_positions_next_gpu(builder->positions);
-    for (size_t i = 0; i < n; i++) {
-        const struct muster_view_op *op = &graph->view->op[keyed[i].value];
-        missing |= muster_calls_missing(&holes, &keyed[i]);
+    for (size_t i = 0; i < by_call->n; i++) {
+        uint32_t o = called_at(by_call, i);
+        const struct muster_view_op *op = &graph->view->op[o];
+        missing |= !by_call->order && muster_calls_missing(&holes, &by_call->keyed[i]);
         between.torn |= missing;
         unseen.calls += missing;
         if (muster_view_to_itself(graph->view, op))
@@ -227,22 +240,22 @@ static void walk_calls(struct builder *builder, const struct muster_keyed *keyed
         struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
         bool same = same_group(builder, group, first, before, op);
         if (graph->called_after)
-            note_call(graph, &calls, (uint32_t)keyed[i].value, same, missing);
+            note_call(graph, &calls, o, same, missing);
         if (same) {
             if (group && timed(op)) {
                 extend(graph, group, op);
-                of_op[keyed[i].value] = unit;
+                of_op[o] = unit;
             }
             before = op;
             continue;
         }
-        uint32_t made = timed(op) ? new_unit(builder, (uint32_t)keyed[i].value) : MUSTER_NO_UNIT;
+        uint32_t made = timed(op) ? new_unit(builder, o) : MUSTER_NO_UNIT;
         if (made != MUSTER_NO_UNIT) {
             struct muster_unit *own = &graph->unit[made];
             bool called = unit != MUSTER_NO_UNIT && !(op->flags & MUSTER_OP_GRAPH);
             own->known |= called ? 1u << MUSTER_EDGE_CALL : 0;
             set_known(builder, &between, &unseen, op, own);
-            of_op[keyed[i].value] = made;
+            of_op[o] = made;
             between = (struct between){0};
         } else {
             unseen.calls++;
@@ -298,7 +311,7 @@ static void note_end(struct ended *ended, uint32_t u, uint64_t end_ns)
     ended->latest_ns = after_all ? end_ns : ended->latest_ns;
 }
 
-static void set_edges(struct builder *builder, const uint32_t *members, size_t n, uint32_t u)
+static inline void set_edges(struct builder *builder, const uint32_t *members, size_t n, uint32_t u)
 {
     struct muster_graph *graph = builder->graph;
     struct muster_unit *unit = &graph->unit[u];
@@ -319,20 +332,20 @@ static void set_edges(struct builder *builder, const uint32_t *members, size_t n
     note_end(&builder->ended, u, end_ns);
 }
 
-/* The operations of a GPU's members, by call. */
-static const struct muster_keyed *by_call(struct builder *builder, const uint32_t *members,
-                                          size_t n, size_t *ops)
+/* The operations of a GPU's members. */
+static struct by_call calls_of(struct builder *builder, const uint32_t *members, size_t n)
 {
     const struct muster_view *view = builder->graph->view;
     const struct muster_view_gpu *gpu = n ? &view->gpu[view->member[members[0]].gpu] : NULL;
+    struct by_call calls = {.keyed = builder->keyed};
     if (gpu && gpu->in_step) {
-        *ops = gpu->ordered;
-        for (size_t i = 0; i < *ops; i++)
-            builder->keyed[i] = (struct muster_keyed){0, gpu->order[i], {0}};
-        return builder->keyed;
+        calls.order = gpu->order;
+        calls.n = gpu->ordered;
+    } else {
+        calls.n = muster_calls_collect(view, members, n, builder->keyed);
+        calls.keyed = muster_sort_keyed(builder->keyed, builder->spare, calls.n);
     }
-    *ops = muster_calls_collect(view, members, n, builder->keyed);
-    return muster_sort_keyed(builder->keyed, builder->spare, *ops);
+    return calls;
 }
 
 /* Of a GPU whose units begin as the operations that they are made of. */
@@ -364,13 +377,13 @@ static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
 {
     struct muster_graph *graph = builder->graph;
     const struct muster_view *view = graph->view;
-    size_t ops, first = graph->units;
+    size_t first = graph->units;
     for (size_t m = 0; m < n; m++)
         builder->recent[members[m]] = (struct recent){{MUSTER_NO_UNIT, MUSTER_NO_UNIT}, {0}};
     builder->ended = (struct ended){.newest = MUSTER_NO_UNIT};
     size_t groups = graph->groups;
-    const struct muster_keyed *keyed = by_call(builder, members, n, &ops);
-    walk_calls(builder, keyed, ops);
+    struct by_call by_call = calls_of(builder, members, n);
+    walk_calls(builder, &by_call);
     bool ordered = n && view->gpu[view->member[members[0]].gpu].ordered >= graph->units - first;
     if (ordered && graph->groups == groups)
         edges_in_order(builder, members, n);
@@ -447,12 +460,12 @@ struct gaps {
     size_t n;
 };
 
-static void note_gaps(const struct muster_view *view, const struct muster_keyed *keyed, size_t n,
+static void note_gaps(const struct muster_view *view, const struct by_call *calls,
                       struct gaps *gaps)
 {
     const struct muster_view_op *last = NULL;
-    for (size_t i = 0; i < n; i++) {
-        const struct muster_view_op *op = &view->op[keyed[i].value];
+    for (size_t i = 0; i < calls->n; i++) {
+        const struct muster_view_op *op = &view->op[called_at(calls, i)];
         if (muster_view_to_itself(view, op))
             continue;
         bool both = last && last->member == op->member && muster_func_is_p2p(last->func) &&
@@ -475,10 +488,8 @@ static uint64_t learn_group_ns(struct builder *builder, const uint32_t *members,
     struct gaps gaps = {.n = 0};
     bool any = builder->graph->any_sends;
     for (size_t g = 0; g < view->gpus && any && gaps.n < GAPS_ENOUGH; g++) {
-        size_t ops;
-        const struct muster_keyed *keyed =
-            by_call(builder, members + first[g], first[g + 1] - first[g], &ops);
-        note_gaps(view, keyed, ops, &gaps);
+        struct by_call calls = calls_of(builder, members + first[g], first[g + 1] - first[g]);
+        note_gaps(view, &calls, &gaps);
     }
     return best_cut(gaps.together, gaps.apart);
 }
@@ -576,19 +587,4 @@ void muster_graph_units(struct muster_graph *graph)
     if (!is_failed(&builder))
         all_gpus(&builder, members, first, most);
     muster_arena_end(&builder.memory, graph->memory);
-}
-
-void muster_graph_add_bridged(const struct muster_graph *graph, struct muster_view_span *span)
-{
-    if (graph->units == graph->view->ops)
-        return; /* all of it was timed */
-    for (size_t u = 0; u < graph->units; u++) {
-        const struct muster_unit *unit = &graph->unit[u];
-        if (muster_op_of(graph, unit)->self_known ||
-            !muster_unit_knows(graph, unit, MUSTER_EDGE_LAST)) {
-            continue;
-        }
-        int64_t own_ns = muster_unit_own(graph, unit, MUSTER_EDGE_LAST);
-        span[muster_unit_gpu(graph, unit)].covered_ns += own_ns > 0 ? (uint64_t)own_ns : 0;
-    }
 }
