@@ -149,7 +149,6 @@ static void add_unit(struct muster_graph *graph, const struct counting *counting
     const struct muster_unit *unit = &graph->unit[u];
     struct muster_seat *seat = &graph->seat[unit->seat];
     bool again = counting->last[seat->gpu] == unit->seat + 1;
-    muster_unit_ask_next(graph, unit);
     counting->last[seat->gpu] = unit->seat + 1;
     if (!unit->evaluated)
         return;

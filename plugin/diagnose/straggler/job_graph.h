@@ -276,6 +276,16 @@ static inline bool muster_turn_is_whole(const struct muster_graph *graph,
            (!turn->p2p && turn->units == graph->view->comm[turn->comm].nranks);
 }
 
+/* For who looks at a turn's units one after the other: ranks' units lie far apart, each in a page
+ * of its own. What this one's GPU did next is asked for now, and is there when all ranks had their
+ * turn. */
+static inline void muster_unit_ask_next(const struct muster_graph *graph,
+                                        const struct muster_unit *unit)
+{
+    __builtin_prefetch(unit + 3);
+    __builtin_prefetch(&graph->view->op[unit->op] + 2);
+}
+
 /* For what is told of each seat by itself: all units, those of a seat in the order of their turns.
  * To begin with: zero. GPU by GPU where that is the same, as what lies together is read faster. */
 struct muster_walk {
@@ -290,8 +300,11 @@ static inline uint32_t muster_walk_next(const struct muster_graph *graph, struct
         return walk->at < graph->units ? walk->at++ : MUSTER_NO_UNIT;
     for (; walk->turn < graph->ordered; walk->turn++, walk->at = 0) {
         const struct muster_turn *turn = &graph->turn[graph->order[walk->turn]];
-        if (walk->at < turn->units)
-            return graph->of_turn[turn->first + walk->at++];
+        if (walk->at < turn->units) {
+            uint32_t u = graph->of_turn[turn->first + walk->at++];
+            muster_unit_ask_next(graph, &graph->unit[u]);
+            return u;
+        }
     }
     return MUSTER_NO_UNIT;
 }
@@ -307,16 +320,6 @@ static inline uint32_t muster_partner(const struct muster_graph *graph, uint32_t
 static inline bool muster_partner_receives(const struct muster_graph *graph, uint32_t i)
 {
     return graph->partner[i] & MUSTER_RECEIVES;
-}
-
-/* For who looks at a turn's units one after the other: ranks' units lie far apart, each in a page
- * of its own. What this one's GPU did next is asked for now, and is there when all ranks had their
- * turn. */
-static inline void muster_unit_ask_next(const struct muster_graph *graph,
-                                        const struct muster_unit *unit)
-{
-    __builtin_prefetch(unit + 3);
-    __builtin_prefetch(&graph->view->op[unit->op] + 2);
 }
 
 /* For who looks at turns in an order that is no order in memory: the last of those ahead, where the

@@ -273,7 +273,6 @@ static void note_changes(struct muster_graph *graph, uint32_t *units)
     for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;) {
         const struct muster_unit *unit = &graph->unit[u];
         struct muster_seat *seat = &graph->seat[unit->seat];
-        muster_unit_ask_next(graph, unit);
         seat->least_ns = muster_ns_least(seat->least_ns, muster_unit_length_ns(graph, unit));
         units[unit->seat] += unit->scored && muster_unit_knows(graph, unit, MUSTER_EDGE_LAST);
         if (is_informative(graph, unit))

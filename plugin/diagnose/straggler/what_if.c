@@ -24,6 +24,16 @@ static inline bool is_free(const struct muster_graph *graph, const struct muster
            muster_unit_before(graph, unit, unit->edge) != MUSTER_NO_UNIT;
 }
 
+/* Whether not all is known of what a GPU did between its units. Of one in step it is. */
+static bool is_torn(const struct muster_graph *graph, size_t g)
+{
+    bool torn = false;
+    if (!graph->view->gpu[g].in_step)
+        for (uint32_t u = graph->first_unit[g]; u < graph->first_unit[g + 1] && !torn; u++)
+            torn = is_free(graph, &graph->unit[u]);
+    return torn;
+}
+
 /* Which communicators have timed operations of all ranks, and of which GPUs some were not. */
 static void find_timed(struct muster_what_if *what_if, struct muster_arena *memory)
 {
@@ -32,8 +42,7 @@ static void find_timed(struct muster_what_if *what_if, struct muster_arena *memo
     what_if->timed = muster_arena_array(memory, view->comms + 1, sizeof *what_if->timed);
     what_if->torn = muster_arena_array(memory, view->gpus + 1, sizeof *what_if->torn);
     for (size_t g = 0; g < view->gpus && !memory->failed; g++)
-        for (uint32_t u = graph->first_unit[g]; u < graph->first_unit[g + 1]; u++)
-            what_if->torn[g] |= is_free(graph, &graph->unit[u]);
+        what_if->torn[g] = is_torn(graph, g);
     for (size_t c = 0; c < view->comms && !memory->failed; c++) {
         const struct muster_view_comm *comm = &view->comm[c];
         uint32_t n = 0;
