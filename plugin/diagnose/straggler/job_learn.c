@@ -63,6 +63,7 @@ struct followers {
     size_t n;
 };
 
+/* MUSTER_NO_UNIT: no memory. */
 static uint32_t next_seat(struct muster_graph *graph, struct muster_places *places,
                           struct followers *after, uint32_t position, uint32_t gpu)
 {
@@ -72,7 +73,7 @@ static uint32_t next_seat(struct muster_graph *graph, struct muster_places *plac
         while (after->n < graph->seats && !is_failed(graph))
             muster_arena_add(graph->making, &after->next, &after->n, sizeof *after->next);
         if (is_failed(graph))
-            return 0;
+            return MUSTER_NO_UNIT;
     }
     if (last && after->next)
         after->next[last - 1] = seat;
@@ -94,15 +95,17 @@ static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn
         if (i == 0 || !turn->alike) {
             uint64_t label = muster_hash_number(role, graph->label[unit->seat]);
             position = position_of(graph, positions, label, u);
+            if (is_failed(graph))
+                return;
+            graph->position[position].turns++;
         }
         unit->seat = next_seat(graph, seats, after, position, gpu);
         unit->excess_ns = 0;
-        if (is_failed(graph))
+        if (unit->seat == MUSTER_NO_UNIT)
             return;
         struct muster_seat *seat = &graph->seat[unit->seat];
         graph->in_order &= seat->last_unit == MUSTER_NO_UNIT || seat->last_unit < u;
         seat->last_unit = u;
-        graph->position[position].turns += i == 0 || !turn->alike;
     }
 }
 

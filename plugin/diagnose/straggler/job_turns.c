@@ -480,6 +480,12 @@ static inline uint32_t fresh(const struct visit *visit, uint32_t u)
     return next;
 }
 
+/* Then so is what it follows. */
+static inline bool is_in_order(const struct visit *visit, uint32_t u)
+{
+    return visit->state[visit->graph->unit[u].turn] == IN_ORDER;
+}
+
 /* The same of what tells of untimed operations before it. */
 static uint32_t follows_untimed(const struct visit *visit,
                                 const struct muster_unit_untimed *untimed)
@@ -500,12 +506,12 @@ static uint32_t follows(const struct visit *visit, uint32_t u)
     uint32_t last = muster_unit_last(graph, unit), own = unit->own;
     __builtin_prefetch(unit + 3);
     uint32_t next = last == MUSTER_NO_UNIT ? MUSTER_NO_UNIT : fresh(visit, last);
+    if (own == last && own != MUSTER_NO_UNIT && is_in_order(visit, own))
+        own = MUSTER_NO_UNIT;
     for (unsigned back = 0; back < MUSTER_BACK && own != MUSTER_NO_UNIT && next == MUSTER_NO_UNIT;
          back++) {
         next = fresh(visit, own);
-        /* What that one follows stands in the order before it. */
-        own =
-            visit->state[graph->unit[own].turn] == IN_ORDER ? MUSTER_NO_UNIT : graph->unit[own].own;
+        own = is_in_order(visit, own) ? MUSTER_NO_UNIT : graph->unit[own].own;
     }
     if (graph->untimed && next == MUSTER_NO_UNIT)
         next = follows_untimed(visit, &graph->untimed[u]);
@@ -524,11 +530,14 @@ static void put_in_order(struct visit *visit, uint32_t t)
     while (depth) {
         uint32_t own = visit->stack[depth - 1];
         const struct muster_turn *turn = &graph->turn[own];
-        uint32_t next = MUSTER_NO_UNIT;
-        while (visit->at[own] < turn->units && next == MUSTER_NO_UNIT) {
-            next = follows(visit, graph->of_turn[turn->first + visit->at[own]]);
-            visit->at[own] += next == MUSTER_NO_UNIT;
+        uint32_t next = MUSTER_NO_UNIT, at = visit->at[own];
+        while (at < turn->units) {
+            next = follows(visit, graph->of_turn[turn->first + at]);
+            if (next != MUSTER_NO_UNIT)
+                break;
+            at++;
         }
+        visit->at[own] = at;
         if (next == MUSTER_NO_UNIT) {
             visit->state[own] = IN_ORDER;
             graph->order[graph->ordered++] = own;
