@@ -512,14 +512,19 @@ static inline bool muster_edge_begins(unsigned edge)
 static inline bool muster_unit_knows(const struct muster_graph *graph,
                                      const struct muster_unit *unit, unsigned edge)
 {
-    return (unit->known >> edge & 1) && muster_unit_before(graph, unit, edge) != MUSTER_NO_UNIT;
+    bool known = unit->known >> edge & 1;
+    if (edge == MUSTER_EDGE_LAST)
+        return known && unit->last;
+    return known && muster_unit_before(graph, unit, edge) != MUSTER_NO_UNIT;
 }
 
-/* Begin less what the edge begins with, on that edge's clock. */
+/* Begin less what the edge begins with, on that edge's clock; of an edge that comes from a unit. */
 static inline int64_t muster_unit_own(const struct muster_graph *graph,
                                       const struct muster_unit *unit, unsigned edge)
 {
-    const struct muster_unit *before = &graph->unit[muster_unit_before(graph, unit, edge)];
+    const struct muster_unit *before = edge == MUSTER_EDGE_LAST
+                                           ? unit - unit->last
+                                           : &graph->unit[muster_unit_before(graph, unit, edge)];
     if (edge == MUSTER_EDGE_CALL)
         return (int64_t)(muster_unit_call_ns(graph, unit) - muster_unit_call_ns(graph, before));
     uint64_t from = muster_edge_begins(edge) ? muster_unit_begin_ns(graph, before)
