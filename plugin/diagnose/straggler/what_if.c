@@ -75,6 +75,7 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
     what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
     what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
     what_if->least_ns = muster_arena_array(memory, positions, sizeof *what_if->least_ns);
+    what_if->usual = muster_arena_array(memory, graph->seats + 1, sizeof *what_if->usual);
     find_timed(what_if, memory);
     for (size_t s = 0; s < graph->seats && !memory->failed; s++) {
         const struct muster_seat *seat = &graph->seat[s];
@@ -326,15 +327,6 @@ static struct muster_lanes ready(const struct muster_what_if *what_if,
                 muster_ns_most(since - position->ready_ns, 0));
 }
 
-/* The sets in which the GPUs of one group are as usual, by bits. */
-static inline unsigned lanes_of(uint8_t group, const uint32_t *usual)
-{
-    unsigned lanes = 0;
-    for (unsigned l = 0; l < MUSTER_LANES && group < 32; l++)
-        lanes |= (usual[l] >> group & 1) << l;
-    return lanes;
-}
-
 /* Of what a unit needs less, how much its host does. */
 static int64_t host_share(const struct muster_graph *graph, const struct muster_unit *unit,
                           int64_t more_ns)
@@ -379,10 +371,9 @@ static struct muster_lanes paced(const struct muster_what_if *what_if, uint32_t 
     return sooner(at, plus(call_of(what_if, u - 1), waited_ns));
 }
 
-/* How much sooner it begins; *call: is called. `lanes`: those in which it needs no longer than is
- * usual. */
+/* How much sooner it begins; *call: is called. */
 static inline struct muster_lanes begin_unit(const struct muster_what_if *what_if, uint32_t u,
-                                             unsigned lanes, struct muster_lanes *call)
+                                             struct muster_lanes *call)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_unit *unit = &graph->unit[u];
@@ -394,6 +385,7 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
         *call = paced(what_if, u, at);
         at = behind_gpu(graph, unit, &own, at);
     }
+    unsigned lanes = what_if->usual[unit->seat];
     bool late = lanes && (seat->log_e > 0 || seat->hidden);
     int64_t excess_ns = late ? muster_ns_most(muster_unit_excess_ns(graph, unit), 0) : 0;
     int64_t least_ns = muster_view_is_pair(graph->view) ? INT64_MIN : 0;
@@ -412,7 +404,7 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
     }
     if (own.unit != MUSTER_NO_UNIT) {
         const struct muster_position *position = &graph->position[seat->position];
-        if (unit->edge != position->edge && unit->edge == MUSTER_EDGE_OWN)
+        if (unit->edge == MUSTER_EDGE_OWN && unit->edge != position->edge)
             at = sooner(at, ready(what_if, unit, position));
         at = sooner(at, plus(own.over, muster_ns_most(own.gap_ns, 0)));
     }
@@ -453,8 +445,7 @@ static void end_turn(struct muster_what_if *what_if, uint32_t t, struct coming *
 }
 
 /* By turns another GPU of those that stay as they are. */
-static void note_others(struct muster_what_if *what_if, const struct muster_turn *turn, uint32_t t,
-                        const uint8_t *group, const uint32_t *usual)
+static void note_others(struct muster_what_if *what_if, const struct muster_turn *turn, uint32_t t)
 {
     const struct muster_graph *graph = what_if->graph;
     unsigned left = (1u << MUSTER_LANES) - 1;
@@ -465,7 +456,7 @@ static void note_others(struct muster_what_if *what_if, const struct muster_turn
         const struct muster_seat *seat = &graph->seat[unit->seat];
         if (!unit->evaluated || seat->culprit)
             continue;
-        unsigned stays = left & ~lanes_of(group[seat->gpu], usual);
+        unsigned stays = left & ~(unsigned)what_if->usual[unit->seat];
         for (unsigned l = 0; l < MUSTER_LANES && stays; l++) {
             int64_t *other_ns = &what_if->other[seat->position].ns[l];
             *other_ns = stays >> l & 1 ? muster_unit_excess_ns(graph, unit) : *other_ns;
@@ -482,8 +473,7 @@ static int64_t ran_ns(const struct muster_graph *graph, size_t g)
                      muster_unit_end_ns(graph, &graph->unit[first]));
 }
 
-static void begin_turn(struct muster_what_if *what_if, uint32_t t, const uint8_t *group,
-                       const uint32_t *usual, struct coming *coming)
+static void begin_turn(struct muster_what_if *what_if, uint32_t t, struct coming *coming)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
@@ -494,8 +484,7 @@ static void begin_turn(struct muster_what_if *what_if, uint32_t t, const uint8_t
         uint32_t u = graph->of_turn[turn->first + i];
         muster_unit_ask_next(graph, &graph->unit[u]);
         __builtin_prefetch(&what_if->begin[u] + 8);
-        unsigned lanes = lanes_of(group[graph->seat[graph->unit[u].seat].gpu], usual);
-        struct muster_lanes call, at = begin_unit(what_if, u, lanes, &call);
+        struct muster_lanes call, at = begin_unit(what_if, u, &call);
         own->first = any || !is_known(at) ? own->first : at;
         any |= is_known(at);
         what_if->begin[u] = after(what_if, own, at);
@@ -520,6 +509,17 @@ static void start(struct muster_what_if *what_if)
     for (size_t t = 0; t < graph->turns; t++)
         what_if->over[t] = (struct muster_turn_end){none, after_not_yet, false};
     memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
+}
+
+static void set_usual(struct muster_what_if *what_if, const uint8_t *group, const uint32_t *usual)
+{
+    const struct muster_graph *graph = what_if->graph;
+    for (size_t s = 0; s < graph->seats; s++) {
+        uint8_t own = group[graph->seat[s].gpu];
+        what_if->usual[s] = 0;
+        for (unsigned l = 0; l < MUSTER_LANES && own < 32; l++)
+            what_if->usual[s] |= (uint8_t)((usual[l] >> own & 1) << l);
+    }
 }
 
 /* Of the GPU that is sooner by most; not known: of none is it. */
@@ -554,10 +554,11 @@ struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t
 {
     const struct muster_graph *graph = what_if->graph;
     start(what_if);
+    set_usual(what_if, group, usual);
     for (size_t t = 0; t < graph->ordered; t++) {
         struct coming coming = {.any = false};
-        begin_turn(what_if, graph->order[t], group, usual, &coming);
-        note_others(what_if, &graph->turn[graph->order[t]], (uint32_t)t, group, usual);
+        begin_turn(what_if, graph->order[t], &coming);
+        note_others(what_if, &graph->turn[graph->order[t]], (uint32_t)t);
         end_turn(what_if, graph->order[t], &coming);
     }
     return end_of_all(what_if);
