@@ -177,15 +177,56 @@ static struct alike find(const struct muster_graph *graph, const struct moment *
     return best;
 }
 
+/* How far apart the moments of a position are. */
+struct spread {
+    int64_t least_ns, most_ns;
+    size_t n;
+};
+
+/* None of those that are no further apart than what counts as nothing is longer than usual by more:
+ * they need not be put in order. */
+static bool may_wait(const struct spread *spread)
+{
+    return spread->n >= STEPS_LEAST && spread->most_ns - spread->least_ns >= LEAST_NS;
+}
+
+static struct spread *find_spreads(const struct muster_graph *graph)
+{
+    struct spread *spread = muster_arena_array(graph->memory, graph->positions + 1, sizeof *spread);
+    struct moment moment;
+    for (size_t t = 0; t < graph->turns && spread; t++) {
+        if (!note(graph, &graph->turn[t], &moment))
+            continue;
+        struct spread *own = &spread[moment.position];
+        own->least_ns = muster_ns_least(own->n ? own->least_ns : INT64_MAX, moment.least_ns);
+        own->most_ns = muster_ns_most(own->n ? own->most_ns : INT64_MIN, moment.least_ns);
+        own->n++;
+    }
+    return spread;
+}
+
+/* Of the positions where all may have waited; *n of them. */
+static struct moment *find_moments(const struct muster_graph *graph, size_t *n)
+{
+    const struct spread *spread = find_spreads(graph);
+    size_t most = 0;
+    *n = 0;
+    for (size_t p = 0; p < graph->positions && spread; p++)
+        most += may_wait(&spread[p]) ? spread[p].n : 0;
+    struct moment *moment =
+        most ? muster_arena_array(graph->memory, most + 1, sizeof *moment) : NULL;
+    for (size_t t = 0; t < graph->turns && moment; t++)
+        *n += note(graph, &graph->turn[t], &moment[*n]) && may_wait(&spread[moment[*n].position]);
+    return moment;
+}
+
 void muster_straggler_alike(const struct muster_graph *graph, const struct muster_view_span *span,
                             struct muster_findings *findings)
 {
-    struct moment *moment = muster_arena_array(graph->memory, graph->turns + 1, sizeof *moment);
-    int64_t *scratch = muster_arena_array(graph->memory, graph->turns + 1, sizeof *scratch);
-    size_t n = 0;
-    for (size_t t = 0; t < graph->turns && !graph->memory->failed; t++)
-        n += note(graph, &graph->turn[t], &moment[n]);
-    if (n) {
+    size_t n;
+    struct moment *moment = find_moments(graph, &n);
+    int64_t *scratch = n ? muster_arena_array(graph->memory, n, sizeof *scratch) : NULL;
+    if (scratch) {
         qsort(moment, n, sizeof *moment, in_order);
         struct alike best = find(graph, moment, join(moment, n), scratch);
         uint32_t gpu = best.times ? muster_unit_gpu(graph, &graph->unit[best.first]) : 0;
