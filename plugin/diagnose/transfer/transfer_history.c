@@ -57,10 +57,10 @@ static bool find_change(const struct muster_transfers *sorted, size_t from, size
     size_t n = end - from;
     if (n < 2 * SIDE_LEAST)
         return false;
-    uint64_t first = muster_transfers_quantile(t, n / 4, 0.5, scratch);
-    uint64_t last = muster_transfers_quantile(t + n - n / 4, n / 4, 0.5, scratch);
+    uint64_t first = muster_transfers_median(t, n / 4, scratch);
+    uint64_t last = muster_transfers_median(t + n - n / 4, n / 4, scratch);
     size_t tail = n / 8;
-    uint64_t newest = muster_transfers_quantile(t + n - tail, tail, 0.5, scratch);
+    uint64_t newest = muster_transfers_median(t + n - tail, tail, scratch);
     last = newest > last ? newest : last;
     if ((double)last < LONGER * (double)first)
         return false;
@@ -68,8 +68,8 @@ static bool find_change(const struct muster_transfers *sorted, size_t from, size
     size_t at = best_split(t, n, limit);
     if (at < SIDE_LEAST || n - at < SIDE_LEAST || !separates(t, at, n, limit))
         return false;
-    *change = (struct change){from, from + at, end, muster_transfers_quantile(t, at, 0.5, scratch),
-                              muster_transfers_quantile(t + at, n - at, 0.5, scratch)};
+    *change = (struct change){from, from + at, end, muster_transfers_median(t, at, scratch),
+                              muster_transfers_median(t + at, n - at, scratch)};
     return (double)change->since_ns >= LONGER * (double)change->before_ns;
 }
 
@@ -90,7 +90,7 @@ static void weigh(const struct muster_transfers *sorted, uint32_t place, uint64_
             at++;
         if (at - from < OTHER_LEAST || end - at < OTHER_LEAST)
             continue;
-        uint64_t usual = muster_transfers_quantile(sorted->at + from, at - from, 0.5, scratch);
+        uint64_t usual = muster_transfers_median(sorted->at + from, at - from, scratch);
         whole->usual_ns += (double)usual * (double)(end - at);
         whole->ops += end - at;
         for (size_t i = at; i < end; i++)

@@ -67,10 +67,12 @@ void muster_transfers_of_pair(const struct muster_view *view,
 
 /* The end of the group that begins at `from`. */
 size_t muster_transfers_group(const struct muster_transfers *transfers, size_t from);
-/* Of n in time, from at most so many of them, evenly spread. Scratch is for as many. */
+/* The times of at most so many of n, evenly spread, sorted; how many these are. */
 enum { MUSTER_TRANSFERS_LOOK = 4096 };
-uint64_t muster_transfers_quantile(const struct muster_transfer *at, size_t n, double q,
-                                   uint64_t *scratch);
+size_t muster_transfers_sample(const struct muster_transfer *at, size_t n, uint64_t *sample);
+uint64_t muster_sample_quantile(const uint64_t *sample, size_t n, double q);
+/* The middle one of such a sample, for which there is room in `scratch`. */
+uint64_t muster_transfers_median(const struct muster_transfer *at, size_t n, uint64_t *scratch);
 
 /* One class of one communicator, for comparison with others of the same shape. */
 struct muster_transfer_class {

@@ -126,13 +126,15 @@ static void note_far_partners(const struct muster_view *view, struct muster_laun
 void muster_launches_of(const struct muster_view *view, uint32_t c, struct muster_arena *memory,
                         struct muster_launches *launches)
 {
+    const uint32_t sends = 1u << MUSTER_FUNC_SEND | 1u << MUSTER_FUNC_RECV;
     const struct muster_view_comm *comm = &view->comm[c];
     *launches = (struct muster_launches){.comm = c};
     launches->of_member = muster_arena_array(memory, comm->members, sizeof *launches->of_member);
     for (uint32_t m = 0; m < comm->members && !memory->failed; m++) {
         const struct muster_view_member *member = &view->member[comm->first_member + m];
         launches->of_member[m].key_bytes = sizeof(struct span);
-        for (uint32_t i = 0; i < member->ops && !memory->failed; i++) {
+        uint32_t ops = member->funcs & sends ? member->ops : 0;
+        for (uint32_t i = 0; i < ops && !memory->failed; i++) {
             const struct muster_view_op *op = &view->op[member->first_op + i];
             if (has_times(op))
                 add(view, op, memory, launches);

@@ -20,7 +20,7 @@ void muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
                                const struct muster_transfers *sorted, struct muster_arena *memory,
                                struct muster_transfer_classes *to)
 {
-    uint64_t scratch[MUSTER_TRANSFERS_LOOK];
+    uint64_t sample[MUSTER_TRANSFERS_LOOK];
     for (size_t from = 0, end; from < sorted->n; from = end) {
         end = muster_transfers_group(sorted, from);
         const struct muster_transfer *first = &sorted->at[from];
@@ -35,9 +35,10 @@ void muster_transfer_summarise(const struct muster_view *view, uint32_t comm,
                                                 .count = first->count,
                                                 .n = end - from,
                                                 .op = first->op};
-        class->median_ns = muster_transfers_quantile(first, class->n, 0.5, scratch);
-        class->low_ns = muster_transfers_quantile(first, class->n, 0.1, scratch);
-        class->high_ns = muster_transfers_quantile(first, class->n, 0.9, scratch);
+        size_t n = muster_transfers_sample(first, class->n, sample);
+        class->median_ns = muster_sample_quantile(sample, n, 0.5);
+        class->low_ns = muster_sample_quantile(sample, n, 0.1);
+        class->high_ns = muster_sample_quantile(sample, n, 0.9);
         for (size_t i = from; i < end; i++)
             class->sum_ns += sorted->at[i].ns;
     }

@@ -129,14 +129,21 @@ size_t muster_transfers_group(const struct muster_transfers *transfers, size_t f
     return end;
 }
 
-uint64_t muster_transfers_quantile(const struct muster_transfer *at, size_t n, double q,
-                                   uint64_t *scratch)
+size_t muster_transfers_sample(const struct muster_transfer *at, size_t n, uint64_t *sample)
 {
     size_t step = n / MUSTER_TRANSFERS_LOOK + 1, kept = 0;
     for (size_t i = 0; i < n; i += step)
-        scratch[kept++] = at[i].ns;
-    if (kept == 0)
-        return 0;
-    muster_sort_u64(scratch, kept);
-    return scratch[(size_t)(q * (double)(kept - 1))];
+        sample[kept++] = at[i].ns;
+    muster_sort_u64(sample, kept);
+    return kept;
+}
+
+uint64_t muster_sample_quantile(const uint64_t *sample, size_t n, double q)
+{
+    return n ? sample[(size_t)(q * (double)(n - 1))] : 0;
+}
+
+uint64_t muster_transfers_median(const struct muster_transfer *at, size_t n, uint64_t *scratch)
+{
+    return muster_sample_quantile(scratch, muster_transfers_sample(at, n, scratch), 0.5);
 }
