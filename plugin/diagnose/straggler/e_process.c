@@ -87,7 +87,7 @@ static void close_slice(struct muster_seat *seat)
                   seat->slice.excess_ns <= FLOOR_NS * seat->slice.turns;
     for (unsigned k = 0; k < MUSTER_FARS && !within; k++)
         seat->is_far |= (uint8_t)(is_beyond(&seat->slice, far_shares[k]) << k);
-    seat->slice = (struct muster_window){0};
+    seat->slice.turns = 0;
 }
 
 /* One bet. */
@@ -111,16 +111,20 @@ static void close_window(struct muster_seat *seat)
     seat->hits += hit;
     seat->hit_rows += hit && seat->was_hit;
     seat->was_hit = hit;
-    seat->window = (struct muster_window){0};
+    seat->window.turns = 0;
 }
 
 static void extend(struct muster_window *window, uint64_t begin_ns, int64_t own_ns,
                    int64_t excess_ns, bool host)
 {
-    window->since_ns = window->turns ? window->since_ns : begin_ns;
-    window->excess_ns += (double)excess_ns;
-    window->usual_ns += (double)(own_ns - excess_ns);
-    window->host_ns += host ? (double)(own_ns - excess_ns) : 0;
+    double excess = (double)excess_ns, usual = (double)(own_ns - excess_ns);
+    if (window->turns == 0) {
+        *window = (struct muster_window){begin_ns, excess, usual, host ? usual : 0, 1};
+        return;
+    }
+    window->excess_ns += excess;
+    window->usual_ns += usual;
+    window->host_ns += host ? usual : 0;
     window->turns++;
 }
 
