@@ -100,9 +100,11 @@ int64_t muster_unit_held_ns(const struct muster_graph *graph, uint32_t u)
 static int64_t behind_ns(const struct muster_graph *graph, uint32_t u)
 {
     const struct muster_unit *unit = &graph->unit[u];
+    if (!graph->behind)
+        return INT64_MAX;
     bool queued = (unit->edge == MUSTER_EDGE_LAST || unit->edge == MUSTER_EDGE_OWN) &&
                   muster_unit_last(graph, unit) == unit->own;
-    if (!queued || !graph->behind)
+    if (!queued)
         return INT64_MAX;
     int64_t behind = muster_ns_of_short(&graph->long_ns, graph->behind[u] ^ MUSTER_NO_SHORT);
     return behind == MUSTER_NO_OWN ? INT64_MAX : behind > 0 ? behind : 0;
@@ -240,7 +242,8 @@ static void evaluate_unit(struct muster_graph *graph, struct pool *pool, struct 
     int64_t more = muster_unit_own_ns(graph, unit) - usual->own;
     int64_t excess = more - (waited > 0 ? waited : 0);
     excess = after < excess ? after : excess;
-    int64_t held = excess > 0 ? muster_unit_held_ns(graph, u) : INT64_MAX;
+    bool sends = graph->any_sends; /* else what ran before was left together */
+    int64_t held = sends && excess > 0 ? muster_unit_held_ns(graph, u) : INT64_MAX;
     excess = held < excess ? held : excess;
     int64_t behind = excess > 0 ? behind_ns(graph, u) : INT64_MAX;
     excess = behind < excess ? behind : excess;
@@ -269,16 +272,17 @@ static void evaluate_pool(struct muster_graph *graph, struct pool *pool)
     struct usual usual = {.first = INT64_MAX};
     if (pool->n < 2)
         return;
-    for (size_t i = 0; i < pool->n; i++)
-        pool->own[i] = muster_unit_own_ns(graph, &graph->unit[pool->unit[i]]);
+    bool begins = false;
+    for (size_t i = 0; i < pool->n; i++) {
+        const struct muster_unit *unit = &graph->unit[pool->unit[i]];
+        pool->own[i] = muster_unit_own_ns(graph, unit);
+        begins |= muster_edge_begins(unit->edge);
+    }
     usual.own = usual_of(pool);
     for (size_t i = 0; i < pool->n && graph->waited_ns; i++)
         pool->own[i] = waited_ns(graph, pool->unit[i]);
     usual.wait = graph->waited_ns ? usual_of(pool) : 0;
     pool->hosts_known = false;
-    bool begins = false;
-    for (size_t i = 0; i < pool->n; i++)
-        begins |= muster_edge_begins(graph->unit[pool->unit[i]].edge);
     for (size_t i = 0; i < pool->n && begins; i++) {
         int64_t gap = gap_of(graph, pool->unit[i]);
         usual.first = gap < usual.first ? gap : usual.first;
