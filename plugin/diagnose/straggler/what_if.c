@@ -73,6 +73,9 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
     if (any_follows_call(graph))
         what_if->call = muster_arena_array(memory, units, sizeof *what_if->call);
     what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
+    what_if->together = muster_arena_array(memory, turns, sizeof *what_if->together);
+    for (size_t t = 0; t < graph->turns && what_if->together; t++)
+        what_if->together[t] = graph->turn[t].kind == MUSTER_TURN_ALL;
     what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
     what_if->least_ns = muster_arena_array(memory, positions, sizeof *what_if->least_ns);
     what_if->usual = muster_arena_array(memory, graph->seats + 1, sizeof *what_if->usual);
@@ -109,7 +112,7 @@ static inline struct muster_lanes at(const struct muster_what_if *what_if,
     return at;
 }
 
-static struct muster_lanes begin_of(const struct muster_what_if *what_if, uint32_t u)
+static inline struct muster_lanes begin_of(const struct muster_what_if *what_if, uint32_t u)
 {
     return at(what_if, &what_if->over[what_if->graph->unit[u].turn], what_if->begin[u]);
 }
@@ -246,8 +249,8 @@ static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint3
         bool whole = muster_turn_is_whole(graph, turn) || what_if->timed[turn->comm];
         return plus(begin_of(what_if, u), whole ? 0 : waited_ns);
     }
-    struct muster_lanes last = turn->kind == MUSTER_TURN_FROM_ROOT ? begin_of(what_if, root)
-                                                                   : at(what_if, over, over->last);
+    struct muster_lanes last =
+        turn->kind == MUSTER_TURN_FROM_ROOT ? begin_of(what_if, root) : over->last;
     struct muster_lanes own = plus(begin_of(what_if, u), waited_ns);
     return waited_ns > MUSTER_GAP_NS ? sooner(own, last) : own;
 }
@@ -257,12 +260,12 @@ static inline struct muster_lanes end_of(const struct muster_what_if *what_if, u
 {
     uint32_t t = what_if->graph->unit[u].turn;
     const struct muster_turn_end *over = &what_if->over[t];
-    if (over->together)
-        return at(what_if, over, over->last);
+    if (what_if->together[t])
+        return over->last;
     if (what_if->graph->turn[t].kind == MUSTER_TURN_PARTNERS)
         return end_of_partners(what_if, u);
-    bool last = knows_sender(what_if->graph, u) || over->last.ns[0] == MUSTER_NO_SHORT;
-    return last ? at(what_if, over, over->last) : end_apart(what_if, u);
+    bool last = knows_sender(what_if->graph, u) || !is_known(over->last);
+    return last ? over->last : end_apart(what_if, u);
 }
 
 /* A unit that another one came after. */
@@ -440,8 +443,7 @@ static void end_turn(struct muster_what_if *what_if, uint32_t t, struct coming *
         last = soonest(i == 1 ? not_yet : last, begin_of(what_if, unit[i]));
     if (knows_sender(graph, unit[0]))
         last = end_of_received(what_if, unit[0]);
-    own->last = after(what_if, own, last);
-    own->together = turn->kind == MUSTER_TURN_ALL;
+    own->last = is_known(last) ? last : not_yet;
 }
 
 /* By turns another GPU of those that stay as they are. */
@@ -507,7 +509,7 @@ static void start(struct muster_what_if *what_if)
     for (size_t u = 0; u < graph->units && what_if->call; u++)
         what_if->call[u] = after_not_yet;
     for (size_t t = 0; t < graph->turns; t++)
-        what_if->over[t] = (struct muster_turn_end){none, after_not_yet, false};
+        what_if->over[t] = (struct muster_turn_end){none, not_yet};
     memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
 }
 

@@ -28,9 +28,8 @@ struct muster_lanes_after {
 
 /* How much sooner a turn's units are over follows from it, and from their begins. */
 struct muster_turn_end {
-    struct muster_lanes first;      /* its first unit */
-    struct muster_lanes_after last; /* the last of its units to begin */
-    bool together;                  /* all of them are over then */
+    struct muster_lanes first; /* its first unit */
+    struct muster_lanes last;  /* the last of its units to begin */
 };
 
 struct muster_what_if {
@@ -38,6 +37,7 @@ struct muster_what_if {
     struct muster_lanes_after *begin; /* of each unit */
     struct muster_lanes_after *call;  /* of its host; NULL where nothing follows a call */
     struct muster_turn_end *over;     /* of each turn */
+    bool *together;                   /* of each turn: all its units are over with the last */
     struct muster_arena walk;         /* what the last walk left, beside these */
     struct muster_long_ns far_after;
     /* Of each position: beyond the usual time, of another GPU in the turn before. */
