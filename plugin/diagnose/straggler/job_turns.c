@@ -449,7 +449,7 @@ void muster_graph_turns(struct muster_graph *graph)
             collectives(graph, c, &used);
     if (!graph->memory->failed)
         sends(graph, &used);
-    if (!graph->memory->failed)
+    if (!graph->memory->failed && used < graph->units)
         lonely(graph, &used);
 }
 
