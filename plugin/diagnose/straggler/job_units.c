@@ -76,7 +76,7 @@ static uint64_t best_cut(const uint32_t *together, const uint32_t *apart)
 
 /* Whether the operation belongs to the group of `first` and `last`. Of groups that were not timed
  * the next begins, at the latest, where the same is called again and a launch lies between. */
-static bool same_group(const struct builder *builder, const struct muster_unit *unit,
+static bool same_group(const struct builder *builder, uint32_t u,
                        const struct muster_view_op *first, const struct muster_view_op *last,
                        const struct muster_view_op *op)
 {
@@ -85,8 +85,10 @@ static bool same_group(const struct builder *builder, const struct muster_unit *
         !muster_func_is_p2p(op->func)) {
         return false;
     }
-    if (unit && timed(op))
+    if (u != MUSTER_NO_UNIT && timed(op)) {
+        const struct muster_unit *unit = &graph->unit[u];
         return ran_together(op, muster_unit_begin_ns(graph, unit), muster_unit_end_ns(graph, unit));
+    }
     uint64_t gap_ns = op->enqueue_ns - last->enqueue_ns;
     bool again = op->func == first->func && op->peer == first->peer;
     return gap_ns < (again ? LAUNCH_NS : builder->group_ns) && !timed(op);
@@ -235,15 +237,14 @@ static void walk_calls(struct builder *builder, const struct by_call *by_call)
         missing |= !by_call->order && muster_calls_missing(&holes, &by_call->keyed[i]);
         between.torn |= missing;
         unseen.calls += missing;
-        if (muster_view_to_itself(graph->view, op))
+        if (graph->any_sends && muster_view_to_itself(graph->view, op))
             continue;
-        struct muster_unit *group = unit == MUSTER_NO_UNIT ? NULL : &graph->unit[unit];
-        bool same = same_group(builder, group, first, before, op);
+        bool same = graph->any_sends && same_group(builder, unit, first, before, op);
         if (graph->called_after)
             note_call(graph, &calls, o, same, missing);
         if (same) {
-            if (group && timed(op)) {
-                extend(graph, group, op);
+            if (unit != MUSTER_NO_UNIT && timed(op)) {
+                extend(graph, &graph->unit[unit], op);
                 of_op[o] = unit;
             }
             before = op;
