@@ -114,6 +114,46 @@ static void test_calls_are_in_step_where_they_began_as_they_were_called(void **s
     }
 }
 
+/* By begin, in step where that is by call, too: of what was called at once that of the first one
+ * first, and also where a row does not come in the order of its calls. */
+static void test_calls_of_two_communicators_stand_in_their_order(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t called_us[2][3];
+        uint32_t order[6]; /* 0 to 2: the first one's */
+        bool in_step;
+    } cases[] = {
+        {{{10, 20, 30}, {15, 25, 35}}, {0, 3, 1, 4, 2, 5}, true},
+        {{{10, 20, 30}, {20, 20, 30}}, {0, 1, 3, 4, 2, 5}, true},
+        {{{40, 50, 60}, {10, 20, 40}}, {3, 4, 0, 5, 1, 2}, true},
+        {{{10, 30, 20}, {15, 25, 35}}, {0, 3, 2, 4, 1, 5}, true},
+        {{{10, 30, 20}, {40, 50, 60}}, {0, 1, 2, 3, 4, 5}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct one_gpu one = one_gpu();
+        for (uint64_t m = 0; m < 2; m++) {
+            for (uint64_t n = 0; n < 3; n++) {
+                uint64_t place = 0; /* begins as it stands in the order */
+                while (cases[i].order[place] != 3 * m + n)
+                    place++;
+                struct muster_op op = op_at(n, 100 + 100 * place, 150 + 100 * place);
+                op.enqueue_ns = cases[i].called_us[m][n] * US;
+                muster_view_add_op(&one.view, one.member[m], &op);
+            }
+        }
+        finish(&one.view);
+        const struct muster_view_gpu *gpu = &one.view.gpu[0];
+        assert_int_equal(gpu->in_step, cases[i].in_step);
+        assert_int_equal(gpu->ordered, 6);
+        assert_memory_equal(gpu->order, cases[i].order, sizeof cases[i].order);
+        assert_int_equal(gpu->covered_ns, 550 * US);
+        for (uint32_t o = 0; o < 6; o++)
+            assert_int_equal(one.view.op[gpu->order[o]].self_known, o > 0);
+        muster_view_free(&one.view);
+    }
+}
+
 static void test_first_of_a_timed_block_has_no_self_time(void **state)
 {
     (void)state;
@@ -430,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_self_time_is_from_the_last_end_in_any_communicator),
         cmocka_unit_test(test_overlapping_operations_are_one_unit),
         cmocka_unit_test(test_calls_are_in_step_where_they_began_as_they_were_called),
+        cmocka_unit_test(test_calls_of_two_communicators_stand_in_their_order),
         cmocka_unit_test(test_first_of_a_timed_block_has_no_self_time),
         cmocka_unit_test(test_hole_in_the_numbers_leaves_no_self_time_after_it),
         cmocka_unit_test(test_calls_are_missing_where_their_numbers_are),
