@@ -184,8 +184,8 @@ void muster_doctor_choose(const struct muster_doctor *doctor,
                           const struct muster_interfaces *interfaces, struct muster_choice *choice);
 /* Entries of a folder; 0 where it cannot be read. */
 int muster_doctor_entries(const char *root, const char *below);
-/* The place, from 1 on, of the first of these programs that runs here; `names` ends with NULL, and
- * `process` gets its number. 0: none. */
+/* The place, from 1 on, of the first of these programs that runs here; `names` ends with NULL, ""
+ * among them is no program, and `process` gets its number. 0: none. */
 int muster_doctor_process(const struct muster_doctor *doctor, const char *const *names,
                           char process[24]);
 /* Between no two GPUs, by the driver. */

@@ -1,7 +1,6 @@
 /* The environment that NCCL will see: variables and the files that add to them. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* The fabric manager of a host with NVSwitches, as a process and as a package: before Hopper the
  * driver itself does not report whether it runs. */
-#include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -20,7 +20,7 @@ int muster_doctor_process(const struct muster_doctor *doctor, const char *const 
             !muster_sysfs_line(doctor->procfs, name, sizeof name, "%.20s/comm", entry->d_name))
             continue;
         for (int i = 0; names[i] && !found; i++)
-            found = strncmp(name, names[i], NAME_BYTES) == 0 ? i + 1 : 0;
+            found = *names[i] && strncmp(name, names[i], NAME_BYTES) == 0 ? i + 1 : 0;
         snprintf(process, 24, "%.20s", entry->d_name);
     }
     if (dir)

@@ -188,10 +188,12 @@ static bool check_room(struct muster_doctor *doctor)
     muster_text_bytes(have, sizeof have, left);
     muster_check_evidence(check, "%s free", have);
     bool is_closed = check_mode(doctor, check);
-    if (!is_closed && left >= needed)
-        suspect_default(doctor, check, size);
-    if (is_closed || left >= needed)
+    if (is_closed)
         return left < needed;
+    if (left >= needed) {
+        suspect_default(doctor, check, size);
+        return false;
+    }
     muster_check_worse(check, left < 64u << 20 ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
     muster_check_advice(
         check, size < needed ? "docker, podman: --shm-size=1g; Kubernetes: an emptyDir with medium "

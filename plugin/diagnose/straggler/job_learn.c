@@ -256,8 +256,7 @@ static bool runs(const struct edge_sum *sum, const struct muster_position *posit
 
 static void choose_edges(struct muster_graph *graph, const struct learned *learned)
 {
-    struct muster_places begins = {.memory =
-                                       graph->making}; /* roles, of positions where most show */
+    struct muster_places begins = {.memory = graph->making}; /* roles with such a position */
     for (size_t p = 0; p < graph->positions; p++)
         if (most_show(&learned[p]))
             *muster_places_at(&begins, role_of(graph, &graph->position[p])) = 1;

@@ -49,15 +49,11 @@ static const struct scanner *find_module(const struct muster_doctor *doctor, cha
 static const struct scanner *find_process(const struct muster_doctor *doctor)
 {
     const char *names[SCANNERS + 1] = {NULL};
-    int at[SCANNERS] = {0}, n = 0;
     char process[24];
     for (int i = 0; i < SCANNERS; i++)
-        if (*scanners[i].process) {
-            at[n] = i;
-            names[n++] = scanners[i].process;
-        }
+        names[i] = scanners[i].process;
     int found = muster_doctor_process(doctor, names, process);
-    return found ? &scanners[at[found - 1]] : NULL;
+    return found ? &scanners[found - 1] : NULL;
 }
 
 void muster_doctor_scanner(struct muster_doctor *doctor)
