@@ -487,26 +487,3 @@ void muster_graph_calls(struct muster_graph *graph)
         seat->runs = calls && calls_run(&calls[s]);
     }
 }
-
-/* ---- the whole graph ---- */
-
-void muster_graph_make(struct muster_graph *graph, const struct muster_view *view,
-                       struct muster_arena *memory)
-{
-    static void (*const step[])(struct muster_graph *graph) = {
-        muster_graph_units, muster_graph_turns,  muster_graph_untimed, muster_graph_order,
-        muster_graph_seats, muster_graph_edges,  muster_graph_leads,   muster_graph_usual,
-        muster_graph_calls, muster_graph_stages, muster_graph_past};
-    struct muster_arena making = {0};
-    *graph = (struct muster_graph){.view = view, .memory = memory, .making = &making};
-    for (size_t i = 0; i < sizeof step / sizeof *step && !is_failed(graph); i++)
-        step[i](graph);
-    graph->label = NULL;
-    graph->ranks = NULL;
-    graph->of_op = NULL;
-    graph->called_after = NULL;
-    graph->waited_ns = NULL;
-    graph->behind = NULL;
-    graph->making = NULL;
-    muster_arena_end(&making, memory);
-}

@@ -1,9 +1,12 @@
-/* What communicators are for: those of one role do the same on other ranks. */
+/* The graph as a whole: what is worked out after what, and what its communicators are for: those of
+ * one role do the same on other ranks. */
+#include "diagnose/straggler/job_graph.h"
 #include "base/hash.h"
 #include "diagnose/straggler/hash_index.h"
-#include "diagnose/straggler/job_graph.h"
 
 enum { ENDS = 64 }; /* of so many exchanges of stages one sends or receives alone, or more */
+
+/* ---- what communicators are for ---- */
 
 /* How far apart the global ranks of neighbours are, by the first two seen; 0: not known. */
 static uint32_t stride_of(const struct muster_view *view, const struct muster_view_comm *comm)
@@ -93,4 +96,27 @@ void muster_graph_find_stages(struct muster_graph *graph)
         graph->stages[own->comm] |= graph->program[own->gpu] != graph->program[first_gpu] ||
                                     (ENDS * n[0] > n[1] && ENDS * n[1] > n[0]);
     }
+}
+
+/* ---- the whole graph ---- */
+
+void muster_graph_make(struct muster_graph *graph, const struct muster_view *view,
+                       struct muster_arena *memory)
+{
+    static void (*const step[])(struct muster_graph *graph) = {
+        muster_graph_units, muster_graph_turns,  muster_graph_untimed, muster_graph_order,
+        muster_graph_seats, muster_graph_edges,  muster_graph_leads,   muster_graph_usual,
+        muster_graph_calls, muster_graph_stages, muster_graph_past};
+    struct muster_arena making = {0};
+    *graph = (struct muster_graph){.view = view, .memory = memory, .making = &making};
+    for (size_t i = 0; i < sizeof step / sizeof *step && !memory->failed && !making.failed; i++)
+        step[i](graph);
+    graph->label = NULL;
+    graph->ranks = NULL;
+    graph->of_op = NULL;
+    graph->called_after = NULL;
+    graph->waited_ns = NULL;
+    graph->behind = NULL;
+    graph->making = NULL;
+    muster_arena_end(&making, memory);
 }
