@@ -81,14 +81,6 @@ static int take(struct answer *own, struct muster_findings *findings, struct mus
     return own->result;
 }
 
-static bool any_late(const struct muster_findings *findings)
-{
-    bool any = false;
-    for (size_t i = 0; i < findings->n; i++)
-        any |= muster_finding_is_late(&findings->finding[i]);
-    return any;
-}
-
 static int find_hangs(const struct search *in, struct muster_findings *findings,
                       struct muster_err *err)
 {
@@ -129,7 +121,7 @@ static int find_mismatches(const struct search *in, struct muster_findings *find
 static int find_transfers(const struct search *in, struct muster_findings *findings,
                           struct muster_err *err)
 {
-    bool holds = in->ahead && !any_late(findings);
+    bool holds = in->ahead && !muster_findings_any_late(findings);
     return holds ? take(&in->ahead->transfers, findings, err)
                  : muster_diagnose_transfer(in->view, findings, err);
 }

@@ -63,6 +63,14 @@ void muster_findings_free(struct muster_findings *findings)
     memset(findings, 0, sizeof *findings);
 }
 
+bool muster_findings_any_late(const struct muster_findings *findings)
+{
+    bool any = false;
+    for (size_t i = 0; i < findings->n; i++)
+        any |= muster_finding_is_late(&findings->finding[i]);
+    return any;
+}
+
 bool muster_findings_join(struct muster_findings *findings, struct muster_findings *more)
 {
     size_t n = findings->n;

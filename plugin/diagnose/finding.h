@@ -115,6 +115,8 @@ static inline bool muster_finding_is_late(const struct muster_finding *finding)
     return finding->kind == MUSTER_FINDING_LATE_RANK || finding->kind == MUSTER_FINDING_LATE_HOST;
 }
 
+bool muster_findings_any_late(const struct muster_findings *findings);
+
 /* A process that is gone before anybody waits for it: no hang yet. */
 static inline bool muster_finding_hangs_not_yet(const struct muster_finding *finding)
 {
