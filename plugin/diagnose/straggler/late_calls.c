@@ -227,8 +227,9 @@ static bool takes(const struct muster_view *view, const struct muster_view_op *o
     return is_call(view, op) && muster_joint_ends_together(op->func);
 }
 
-/* The members of a communicator that are compared with each other, host by host. Returns how many
- * groups; room for as many as members. */
+/* The members of a communicator that are compared with each other, host by host; nobody where one
+ * is timed, who shows what is waited for better than calls do. Returns how many groups; room for
+ * as many as members. */
 static size_t find_groups(const struct search *search, const struct muster_view_comm *comm,
                           const uint32_t *host_of, struct groups *groups)
 {
@@ -238,6 +239,8 @@ static size_t find_groups(const struct search *search, const struct muster_view_
         uint32_t gpu = view->member[m].gpu;
         if (is_blind(&view->gpu[gpu]))
             groups->keyed[blind++] = (struct muster_keyed){host_of[gpu], m, {0}};
+        else if (view->gpu[gpu].ordered)
+            return 0;
     }
     const struct muster_keyed *sorted = muster_sort_keyed(groups->keyed, groups->spare, blind);
     for (size_t first = 0, end; first < blind; first = end) {
@@ -523,7 +526,8 @@ void muster_late_calls_find(const struct muster_view *view, struct muster_arena 
         choose_waits(&search);
     }
     if (host_of && search.wait) {
-        each_comm(&search, host_of, count);
+        if (search.place)
+            each_comm(&search, host_of, count);
         name(&search, &scratch, findings);
         put_limits(&search, &scratch, findings);
     }
