@@ -289,20 +289,83 @@ double muster_rate_most(double hits, double n)
     return rate < RATE_MOST ? rate : RATE_MOST;
 }
 
-/* Against the rate of others; of them so many count as one. */
-static double log_e_against(const struct muster_seat *seat, const struct muster_tally *others,
-                            const struct rows *rows, double together)
+/* ---- hosts differ by nature: where GPUs wait for them, who calls late oftener than the others
+ * must do so beyond how far the others are apart ---- */
+
+enum {
+    BETS = 1 + MUSTER_FARS, /* kinds of bets */
+    APART_LEAST = 3,        /* ranks: fewer do not tell how far hosts are apart */
+};
+
+/* How often each rank at a position won, over ranks that are no culprits. */
+struct rates {
+    double ranks, sum, squares;
+    double chance;  /* sum of what their squares are by chance alone */
+    double most[2]; /* the two highest */
+};
+
+static double bets_of(const struct muster_seat *seat, unsigned bet, double *won)
 {
-    double log_e[1 + MUSTER_FARS];
+    *won = bet ? seat->far[bet - 1] : seat->hits;
+    return bet ? seat->slices : seat->windows;
+}
+
+static void rates_add(struct rates *rates, double rate, double bets, double sign)
+{
+    rates->ranks += sign;
+    rates->sum += sign * rate;
+    rates->squares += sign * rate * rate;
+    rates->chance += sign * rate * (1 - rate) / bets;
+}
+
+static void rates_count(struct rates rates[BETS], const struct muster_seat *seat)
+{
+    for (unsigned b = 0; b < BETS && !seat->culprit; b++) {
+        double won, bets = bets_of(seat, b, &won), rate = won / bets;
+        if (bets > 0) {
+            rates_add(&rates[b], rate, bets, 1);
+            rates[b].most[1] = fmax(rates[b].most[1], fmin(rate, rates[b].most[0]));
+            rates[b].most[0] = fmax(rates[b].most[0], rate);
+        }
+    }
+}
+
+/* Standard deviation of the other ranks' rates, beyond chance. The highest is left out: it may be
+ * that of another one who is late. 0: of too few. */
+static double apart(const struct rates *rates, const struct muster_seat *seat, unsigned bet)
+{
+    double won, bets = bets_of(seat, bet, &won);
+    struct rates rest = *rates;
+    if (bets == 0 || rest.ranks < APART_LEAST + 2)
+        return 0;
+    if (!seat->culprit)
+        rates_add(&rest, won / bets, bets, -1);
+    bool is_most = !seat->culprit && won / bets >= rest.most[0];
+    rates_add(&rest, rest.most[is_most], bets, -1);
+    double mean = rest.sum / rest.ranks;
+    double square = (rest.squares - rest.sum * mean) / (rest.ranks - 1) - rest.chance / rest.ranks;
+    return square > 0 ? sqrt(square) : 0;
+}
+
+/* Against the rate of others; of them so many count as one. `rates`: how far those are apart counts
+ * as well; NULL: it does not. */
+static double log_e_against(const struct muster_seat *seat, const struct muster_tally *others,
+                            const struct rows *rows, double together, const struct rates *rates)
+{
+    double log_e[BETS], more[BETS] = {0};
+    for (unsigned b = 0; b < BETS && rates; b++)
+        more[b] = RATE_SIGMAS * apart(&rates[b], seat, b);
     double row = together * (rows->others ? rows->hit : 1);
-    double p = muster_rate_most(others->hits / row, others->windows / row);
+    double p =
+        fmin(RATE_MOST, more[0] + muster_rate_most(others->hits / row, others->windows / row));
     log_e[0] = muster_log_e(seat->hits / rows->hit, seat->windows / rows->hit, p);
     for (unsigned k = 0; k < MUSTER_FARS; k++) {
         row = together * (rows->others ? rows->far[k] : 1);
-        p = muster_rate_most(others->far[k] / row, others->slices / row);
+        p = fmin(RATE_MOST,
+                 more[1 + k] + muster_rate_most(others->far[k] / row, others->slices / row));
         log_e[1 + k] = muster_log_e(seat->far[k] / rows->far[k], seat->slices / rows->far[k], p);
     }
-    return log_mean(log_e, 1 + MUSTER_FARS);
+    return log_mean(log_e, BETS);
 }
 
 /* ---- at each position the bets of the ranks of one host together: who is late there with its
@@ -318,7 +381,8 @@ struct hosts {
     uint32_t *of_seat; /* of each seat its place in `host`; NULL: there is one host */
     struct host_tally *host;
     size_t hosts;
-    uint32_t *seats; /* of each position */
+    uint32_t *seats;             /* of each position */
+    struct rates (*rates)[BETS]; /* of each position */
 };
 
 /* Adds a seat that is no culprit. */
@@ -377,7 +441,8 @@ static void place(struct hosts *hosts, const struct muster_graph *graph)
 static void make_hosts(struct hosts *hosts, const struct muster_graph *graph)
 {
     struct muster_arena *memory = graph->memory;
-    *hosts = (struct hosts){0};
+    *hosts = (struct hosts){
+        .rates = muster_arena_array(memory, graph->positions + 1, sizeof *hosts->rates)};
     if (memory->failed || !has_others(graph))
         return;
     hosts->of_seat = muster_arena_array(memory, graph->seats + 1, sizeof *hosts->of_seat);
@@ -389,6 +454,9 @@ static void make_hosts(struct hosts *hosts, const struct muster_graph *graph)
 /* Counts anew, as culprits are now. */
 static void count_hosts(struct hosts *hosts, const struct muster_graph *graph)
 {
+    memset(hosts->rates, 0, graph->positions * sizeof *hosts->rates);
+    for (size_t s = 0; s < graph->seats; s++)
+        rates_count(hosts->rates[graph->seat[s].position], &graph->seat[s]);
     for (size_t h = 0; h < hosts->hosts; h++)
         hosts->host[h].tally = (struct muster_tally){0};
     for (size_t s = 0; s < graph->seats && hosts->of_seat; s++)
@@ -437,17 +505,20 @@ static double log_e_of(const struct muster_graph *graph, const struct hosts *hos
     struct muster_tally own = {0}, others;
     if (seat->stage) {
         others = tally_without(&stages->all, &stages->of_gpu[seat->gpu]);
-        return log_e_against(seat, &others, &rows->others[seat->gpu], 1);
+        return log_e_against(seat, &others, &rows->others[seat->gpu], 1, NULL);
     }
     tally_add(&own, seat);
     others = tally_without(all, &own);
-    double log_e = log_e_against(seat, &others, &rows->others[seat->gpu], 1);
+    const struct rates *rates = hosts->rates[seat->position];
+    if (!muster_position_waits_for_host(&graph->position[seat->position]))
+        rates = NULL;
+    double log_e = log_e_against(seat, &others, &rows->others[seat->gpu], 1, rates);
     const struct host_tally *host = host_of(hosts, s);
     if (!host)
         return log_e;
     others = tally_without(all, &host->tally);
     const struct rows *other = &rows->other_hosts[seat->gpu];
-    return log_mix(log_e, log_e_against(seat, &others, other, host->seats), HOST_STAKE);
+    return log_mix(log_e, log_e_against(seat, &others, other, host->seats, NULL), HOST_STAKE);
 }
 
 static void set_evidence(struct muster_graph *graph, struct hosts *hosts, struct stages *stages,

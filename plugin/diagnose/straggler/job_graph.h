@@ -21,6 +21,7 @@
 #define MUSTER_NO_OWN        MUSTER_NO_NS /* own time: not known */
 #define MUSTER_STAGES        1.5          /* stages of a pipeline may differ by so much by design */
 #define MUSTER_STAGES_OF_TWO 3.0          /* two: with one other alone nothing says what is usual */
+#define MUSTER_AT_ONCE       0.7 /* of the units of a position: the GPU waited for its host */
 enum { MUSTER_NO_UNIT = UINT32_MAX };
 #define MUSTER_RECEIVES (1u << 31) /* of a partner */
 enum {
@@ -307,6 +308,12 @@ static inline uint32_t muster_walk_next(const struct muster_graph *graph, struct
         }
     }
     return MUSTER_NO_UNIT;
+}
+
+/* Most of the units that tell an edge waited for their hosts. */
+static inline bool muster_position_waits_for_host(const struct muster_position *position)
+{
+    return position->at_once >= MUSTER_AT_ONCE * position->host_known && position->host_known;
 }
 
 /* ---- of one unit ---- */

@@ -8,11 +8,10 @@
 #include "diagnose/straggler/job_graph.h"
 #include "diagnose/straggler/pace.h"
 
-#define BETTER  0.8 /* of the changes by another edge: less speaks for this one */
-#define SHOW    0.5 /* of the ranks, each by as many of its units: by fewer, one of them is late */
-#define AT_ONCE 0.7 /* of the units of a position: the GPU waited for its host */
-#define APART   1.5 /* times as long: not the other's pace */
-#define EVENLY  0.8 /* of the changes by another measure: less speaks for this one */
+#define BETTER 0.8 /* of the changes by another edge: less speaks for this one */
+#define SHOW   0.5 /* of the ranks, each by as many of its units: by fewer, one of them is late */
+#define APART  1.5 /* times as long: not the other's pace */
+#define EVENLY 0.8 /* of the changes by another measure: less speaks for this one */
 
 enum {
     GRAIN_NS = 4000,    /* changes below are nothing: clocks have steps */
@@ -193,17 +192,12 @@ static double mean_change(const struct edge_sum *sum)
                             : INFINITY;
 }
 
-/* Most of the units that tell an edge waited for their hosts. */
-static bool waits_for_host(const struct muster_position *position)
-{
-    return position->at_once >= AT_ONCE * position->host_known && position->host_known;
-}
-
 /* Whether own times by this edge are known as often as by the last end. */
 static bool may_be(const struct edge_sum *sum, const struct muster_position *position, unsigned e)
 {
     return sum[e].changes >= BETTER * sum[MUSTER_EDGE_LAST].changes &&
-           sum[e].changes >= CHANGES_LEAST && (e != MUSTER_EDGE_CALL || waits_for_host(position));
+           sum[e].changes >= CHANGES_LEAST &&
+           (e != MUSTER_EDGE_CALL || muster_position_waits_for_host(position));
 }
 
 static uint64_t role_of(const struct muster_graph *graph, const struct muster_position *position)
@@ -227,8 +221,8 @@ static bool is_busy(const struct muster_graph *graph, const struct learned *lear
     const struct edge_sum *sum = learned->edge;
     const struct muster_view_op *op = muster_op_of(graph, &graph->unit[position->unit]);
     return graph->view->class[op->class].func == MUSTER_FUNC_ALL_REDUCE && !most_show(learned) &&
-           muster_places_find(begins, role_of(graph, position)) && !waits_for_host(position) &&
-           may_be(sum, position, MUSTER_EDGE_BEGIN) &&
+           muster_places_find(begins, role_of(graph, position)) &&
+           !muster_position_waits_for_host(position) && may_be(sum, position, MUSTER_EDGE_BEGIN) &&
            BETTER * mean_change(&sum[MUSTER_EDGE_BEGIN]) < mean_change(&sum[MUSTER_EDGE_LAST]);
 }
 
