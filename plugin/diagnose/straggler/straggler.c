@@ -443,7 +443,7 @@ static void set_run_cost(const struct muster_graph *graph, const struct muster_v
 static void look_for(const struct muster_graph *graph, const struct muster_view_span *span,
                      struct muster_what_if *what_if, struct muster_suspects *suspects)
 {
-    muster_suspects_choose(graph, suspects);
+    muster_suspects_choose(graph, span, suspects);
     if (muster_view_is_pair(graph->view))
         drop_mutual(graph, suspects);
     drop_ordinary(graph, span, suspects);

@@ -7,9 +7,13 @@
 #include "base/hash.h"
 #include "diagnose/straggler/hash_index.h"
 
-#define ALIKE    0.3  /* of the rank of a host that is late most: all are late alike */
+#define ALIKE    0.3  /* of the rank that is late most: late alike */
 #define LEANS    20.0 /* e-value of a rank that is late with others, of whom some are suspects */
+#define DIFFER   0.04 /* of the time: by so much GPUs of a kind and their hosts differ */
+#define MOSTLY   0.5  /* of the time */
 #define PARTNERS 2.0  /* times as late as who was waited for, at most: late because of that one */
+
+enum { SEVERAL = 2 }; /* others as late: no rank stands out */
 
 /* What was compared of a GPU, and how much later than usual it was in all of that. */
 struct compared {
@@ -271,6 +275,35 @@ static void join_hosts(const struct muster_view *view, const uint32_t *host_of,
     }
 }
 
+static bool is_mostly_late(const struct muster_seat *seat)
+{
+    return seat->culprit && seat->hits >= MOSTLY * seat->windows;
+}
+
+/* Whether it is one of several, of other hosts where there are any, that are late alike most of the
+ * time where it is late most, and by little in all: so GPUs of a kind are spread. */
+static bool is_in_spread(const struct muster_graph *graph, const struct muster_view_span *span,
+                         const struct muster_suspect *own)
+{
+    const struct muster_seat *most = &graph->seat[own->seat];
+    unsigned beside = 0, elsewhere = 0;
+    bool hosts = false;
+    if (own->host || own->excess_ns >= DIFFER * (double)span[own->gpu].covered_ns ||
+        !is_mostly_late(most))
+        return false;
+    for (size_t g = 0; g < graph->view->gpus; g++)
+        hosts |= graph->host[g] != graph->host[own->gpu];
+    for (size_t s = 0; s < graph->seats; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        bool other = seat->position == most->position && seat->gpu != own->gpu;
+        bool alike = other && is_mostly_late(seat) &&
+                     seat->excess_ns * most->turns >= ALIKE * most->excess_ns * seat->turns;
+        beside += alike;
+        elsewhere += alike && graph->host[seat->gpu] != graph->host[own->gpu];
+    }
+    return (hosts ? elsewhere : beside) >= SEVERAL;
+}
+
 static int by_excess(const void *left, const void *right)
 {
     const struct muster_suspect *a = left, *b = right;
@@ -280,7 +313,8 @@ static int by_excess(const void *left, const void *right)
 }
 
 /* The most late first. */
-void muster_suspects_choose(const struct muster_graph *graph, struct muster_suspects *suspects)
+void muster_suspects_choose(const struct muster_graph *graph, const struct muster_view_span *span,
+                            struct muster_suspects *suspects)
 {
     const struct muster_view *view = graph->view;
     struct muster_arena scratch = {0};
@@ -297,7 +331,7 @@ void muster_suspects_choose(const struct muster_graph *graph, struct muster_susp
             qsort(of_gpu, view->gpus, sizeof *of_gpu, by_excess);
     }
     for (size_t g = 0; g < view->gpus && suspects->n < MUSTER_SUSPECTS && !scratch.failed; g++)
-        if (of_gpu[g].seat != MUSTER_NO_UNIT)
+        if (of_gpu[g].seat != MUSTER_NO_UNIT && !is_in_spread(graph, span, &of_gpu[g]))
             suspects->suspect[suspects->n++] = of_gpu[g];
     muster_arena_end(&scratch, graph->memory);
 }

@@ -35,8 +35,10 @@ struct muster_suspects {
 /* Of a graph whose seats are evaluated: n suspects, the most late first, and of each GPU because of
  * whom it is late. A host whose ranks are all late alike is one suspect. Ranks that wait for a late
  * one in their communicator come as late as it does to what follows; where that wait was not timed
- * they seem late by themselves, and are no suspects. Without memory the graph's arena has failed.
+ * they seem late by themselves, and are no suspects; nor is who is late as several others are, by
+ * little in all. span: of each GPU. Without memory the graph's arena has failed.
  */
-void muster_suspects_choose(const struct muster_graph *graph, struct muster_suspects *suspects);
+void muster_suspects_choose(const struct muster_graph *graph, const struct muster_view_span *span,
+                            struct muster_suspects *suspects);
 
 #endif
