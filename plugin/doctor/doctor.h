@@ -136,6 +136,8 @@ bool muster_doctor_read_proc(const struct muster_doctor *doctor, const char *bel
 /* Ranks and hosts of the job that the environment shows; 0 and false: it does not. */
 unsigned muster_doctor_world(void);
 bool muster_doctor_several_hosts(void);
+/* The launcher starts the job on this host alone; false, too, where nothing is known of it. */
+bool muster_doctor_one_host(void);
 /* What started this container, by the marks that each leaves; docker for others that are like it.
  */
 enum muster_container {

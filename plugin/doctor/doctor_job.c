@@ -28,6 +28,22 @@ bool muster_doctor_several_hosts(void)
            (groups && atoi(groups) > 1) || (world && local && atoi(world) > atoi(local));
 }
 
+bool muster_doctor_one_host(void)
+{
+    static const char *const hosts[] = {"SLURM_JOB_NUM_NODES", "GROUP_WORLD_SIZE"};
+    const char *local = getenv("LOCAL_WORLD_SIZE");
+    unsigned world = muster_doctor_world();
+    if (muster_doctor_several_hosts())
+        return false;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        const char *n = getenv(hosts[i]);
+        if (n && atoi(n) == 1)
+            return true;
+    }
+    local = local ? local : getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    return local && world > 0 && (unsigned)atoi(local) == world;
+}
+
 int muster_doctor_local_rank(void)
 {
     static const char *const names[] = {"SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",

@@ -104,10 +104,30 @@ static bool is_odd(const struct muster_interface *at)
            strncmp(at->name, "ib", 2) != 0 && !strchr(at->name, '.');
 }
 
-static void evaluate_chosen(struct muster_check *check, const struct muster_interfaces *interfaces,
-                            const struct muster_interface *first, bool several_hosts)
+/* lo carries a job of one host; who names it means it. */
+static bool is_meant(struct muster_check *check, const char *ifname)
 {
+    if (!muster_doctor_one_host() && (!ifname || *ifname == '^'))
+        return false;
+    muster_check_evidence(check, "lo carries a job of one host, and reaches no other");
+    if (muster_doctor_one_host())
+        return true;
+    muster_check_suspect(check, "NCCL_SOCKET_IFNAME=%.60s takes lo, which reaches no other host",
+                         ifname);
+    muster_check_advice(check, "in a job of several hosts name the interface between them in "
+                               "NCCL_SOCKET_IFNAME");
+    check->suspect_of = "init_error hang_absent";
+    check->suspect_weight = 5; /* before bugs of NCCL that few jobs meet */
+    return true;
+}
+
+static void evaluate_chosen(struct muster_check *check, const struct muster_interfaces *interfaces,
+                            const struct muster_interface *first, const char *ifname)
+{
+    bool several_hosts = muster_doctor_several_hosts();
     if (muster_interfaces_loopback(first)) {
+        if (!several_hosts && is_meant(check, ifname))
+            return;
         muster_check_worse(check, several_hosts ? MUSTER_CHECK_PROBLEM : MUSTER_CHECK_WARNING);
         muster_check_advice(check, "lo reaches no other host: name the right interface in "
                                    "NCCL_SOCKET_IFNAME, or unset it (^docker0 alone lets lo in, "
@@ -360,8 +380,7 @@ static void check_choice(struct muster_doctor *doctor, const struct muster_inter
             suspect_further(check, interfaces, &interfaces->at[choice.at[i]],
                             muster_doctor_several_hosts());
         }
-        evaluate_chosen(check, interfaces, &interfaces->at[choice.at[0]],
-                        muster_doctor_several_hosts());
+        evaluate_chosen(check, interfaces, &interfaces->at[choice.at[0]], ifname);
         evaluate_excluded(check, &interfaces->at[choice.at[0]], ifname, from);
         evaluate_bridge(doctor, check, &interfaces->at[choice.at[0]]);
         evaluate_speed(doctor, check, interfaces, choice.at[0]);

@@ -289,6 +289,16 @@ class Doctor(Case):
         check = self.doctor(NCCL_SOCKET_IFNAME="=lo", SLURM_JOB_NUM_NODES="2")["net.interface"]
         self.assertEqual(check["status"], "problem")
 
+    def test_loopback_for_one_host(self):
+        for one in ({"SLURM_JOB_NUM_NODES": "1"}, {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}):
+            self.expect("net.interface", "ok", NCCL_SOCKET_IFNAME="lo", **one)
+            self.expect("net.interface", "ok", NCCL_SOCKET_IFNAME="^docker0", **one)
+        self.expect("net.interface", "ok", NCCL_SOCKET_IFNAME="lo")
+        self.expect("net.interface", "warning", NCCL_SOCKET_IFNAME="^docker0")  # nobody named it
+        for symptom, status in (("init_error", "warning"), ("hang_stuck", "ok")):
+            check = self.doctor("--symptom", symptom, "--only", "net.interface", NCCL_SOCKET_IFNAME="lo")
+            self.assertEqual(check["net.interface"]["status"], status, symptom)
+
     def test_conf_file_adds_to_the_environment(self):
         self.put(".nccl.conf", "NCCL_P2P_DISABLE=true\nNCCL_DEBUG=INFO\n")
         checks = self.doctor(NCCL_DEBUG="WARN")
