@@ -308,6 +308,12 @@ static const struct muster_job_log_kind kinds[] = {
     {"log.argument", "F18", FAILS, 6, "the program called NCCL with something that does not fit",
      "a tensor on the rank's own GPU, a root and types that are there; one device a rank",
      "gpu.shared job.ranks"},
+    {"log.usage", "F17,F18", FAILS, 4,
+     "NCCL calls it invalid usage: mostly two ranks of one communicator on one GPU",
+     "a GPU of its own for each rank, also where two programs share a communicator (a trainer and "
+     "the server of its weights): CUDA_VISIBLE_DEVICES of both, no more ranks than GPUs; "
+     "NCCL_DEBUG=WARN says which (\"Duplicate GPU detected\")",
+     "gpu.shared job.ranks gpu.present"},
     {"log.sizes", "F06,F34", FAILS, 5, "ranks sent and expected different sizes",
      "the same calls, sizes and types on all ranks, and NCCL's version and variables (NCCL_ALGO, "
      "NCCL_PROTO, NCCL_BUFFSIZE) alike",

@@ -369,7 +369,7 @@ static const struct muster_job_log_kind kinds[] = {
     {"log.system_error", "", FAILS, 0, "a call of the system failed", "", ""},
     {"log.cuda_error", "", FAILS, 0, "a call of CUDA failed", "", ""},
     {"log.internal", "", FAILS, 0, "NCCL calls its error internal", "", ""},
-    {"log.usage", "", FAILS, 0, "NCCL calls it invalid usage", "", ""},
+    {"log.invalid", "", FAILS, 0, "NCCL calls an argument invalid", "", ""},
 };
 const struct muster_job_log_kinds muster_job_log_kinds_of_programs = {kinds,
                                                                       sizeof kinds / sizeof *kinds};

@@ -370,7 +370,7 @@ static const struct muster_job_log_line lines[] = {
     {"NCCL WARN*Broken pipe", "log.peer_gone", "misc/socket.cc"},
     {"Failed to execute operation*from rank", "log.internal", "proxy.cc"},
     {"Error encountered progressing operation", "log.internal", "proxy.cc"},
-    {"invalid argument (run with NCCL_DEBUG", "log.usage", "init.cc"},
+    {"invalid argument (run with NCCL_DEBUG", "log.invalid", "init.cc"},
 
     {"Connection closed by remote peer", "log.peer_gone", "misc/socket.cc"},
     {"Connection reset by peer", "log.peer_gone", "misc/socket.cc"},

@@ -60,6 +60,13 @@ class JobLog(GpuCase):
             report = self.log("".join(text.format(address) for address in addresses))
             self.assertEqual(sorted(cause["id"] for cause in report["causes"]), sorted(ids), addresses)
 
+    def test_a_usage_that_is_invalid(self):
+        line = "RuntimeError: NCCL error: {} (run with NCCL_DEBUG=WARN for details)\n".format
+        self.assertEqual(self.leads(line("invalid usage"), "--only", "log"), "log.usage")
+        self.assertIsNone(self.leads(line("invalid argument"), "--only", "log"))
+        named = line("invalid usage") + "n:1:2 [0] init.cc:5 NCCL WARN Duplicate GPU detected : rank 1 and rank 0\n"
+        self.assertEqual(self.leads(named, "--only", "log"), "log.duplicate_gpu")
+
     def test_the_nccl_of_the_job(self):
         bug = "version.nccl_bad"
         self.assertEqual(self.doctor("--passive")[bug]["status"], "ok")

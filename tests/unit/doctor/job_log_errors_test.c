@@ -101,6 +101,8 @@ static const struct {
     {"NCCL WARN Call to ibv_query_port failed with error Invalid argument", "log.rdma_device"},
     {"srun: error: node2: task 3: Out Of Memory", "log.killed"},
     {"double free or corruption (!prev)", "log.crashed"},
+    {"RuntimeError: NCCL error: invalid usage (run with NCCL_DEBUG=WARN for details)", "log.usage"},
+    {"NCCL error in: x.cpp:1, invalid argument (run with NCCL_DEBUG=WARN)", "log.invalid"},
 };
 
 static void lines_are_known_as_they_are_printed(void **state)
