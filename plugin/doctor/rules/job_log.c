@@ -74,11 +74,15 @@ static void take_version(struct muster_job_log *log, const char *line)
     if (!log->plugin && strstr(line, "NET/OFI Initializing aws-ofi-nccl"))
         log->plugin = muster_known_plugin_version(line, strlen(line));
     const char *at = strstr(line, "NCCL version ");
-    unsigned major, minor, patch = 0, cuda_major = 0, cuda_minor = 0;
-    if (!at || log->version ||
-        sscanf(at, "NCCL version %2u.%2u.%2u+cuda%2u.%1u", &major, &minor, &patch, &cuda_major,
-               &cuda_minor) < 3 ||
-        major < 2)
+    const char *vllm = strstr(line, "vLLM is using nccl==");
+    unsigned major = 0, minor = 0, patch = 0, cuda_major = 0, cuda_minor = 0;
+    int fields = 0;
+    if (at)
+        fields = sscanf(at, "NCCL version %2u.%2u.%2u+cuda%2u.%1u", &major, &minor, &patch,
+                        &cuda_major, &cuda_minor);
+    else if (vllm)
+        fields = sscanf(vllm, "vLLM is using nccl==%2u.%2u.%2u", &major, &minor, &patch);
+    if (log->version || fields < 3 || major < 2)
         return;
     log->version = (int)(major * 10000 + minor * 100 + patch);
     log->cuda = (int)(cuda_major * 1000 + cuda_minor * 10);

@@ -67,6 +67,13 @@ class JobLog(GpuCase):
         named = line("invalid usage") + "n:1:2 [0] init.cc:5 NCCL WARN Duplicate GPU detected : rank 1 and rank 0\n"
         self.assertEqual(self.leads(named, "--only", "log"), "log.duplicate_gpu")
 
+    def test_the_nccl_that_vllm_names(self):
+        line = "INFO 07-08 10:09:09 [pynccl.py:70] vLLM is using nccl=={}\n".format
+        for version, status in (("2.29.2", "warning"), ("2.29.3", "ok")):
+            report = self.log(line(version), "--symptom", "hang_stuck", "--only", "version.nccl_bad")
+            checks = {check["id"]: check for check in report["checks"]}
+            self.assertEqual("a regression that hangs" in str(checks["version.nccl_bad"]), status == "warning")
+
     def test_the_nccl_of_the_job(self):
         bug = "version.nccl_bad"
         self.assertEqual(self.doctor("--passive")[bug]["status"], "ok")
