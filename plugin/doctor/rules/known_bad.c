@@ -36,7 +36,9 @@ const char *muster_known_too_new(int major, int nccl)
 int muster_known_first_cuda(int major, int minor)
 {
     if (major >= 10)
-        return 12000;
+        return 12080;
+    if (major == 9)
+        return 11080;
     if (major >= 8)
         return 11000;
     if (major == 7)

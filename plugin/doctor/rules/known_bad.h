@@ -9,8 +9,8 @@
 const char *muster_known_bad_driver(const char *driver, const char *gpu, bool nvlink);
 /* GPUs newer than the library: compute capability against NCCL's version. */
 const char *muster_known_too_new(int major, int nccl);
-/* The major version of CUDA, as 11000, that is the first to know GPUs of a compute capability; 0:
- * any that NCCL 2 was built for. */
+/* The CUDA, as 11080, that is the first to compile what GPUs of a compute capability run, by the
+ * PTX's table of releases; 0: any that NCCL 2 was built for. */
 int muster_known_first_cuda(int major, int minor);
 /* NCCL's "+cuda13.0" (13000) against the newest CUDA that the driver runs (12080): of one major
  * version from 11 on, any driver will do. 0: unknown. NULL: no gap. */

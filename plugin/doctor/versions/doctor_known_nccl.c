@@ -253,7 +253,16 @@ static void report_too_new(const struct muster_doctor *doctor, struct muster_che
             continue;
         muster_check_worse(check, MUSTER_CHECK_PROBLEM);
         muster_check_found(check, "%s, and this is %s", text, nccl);
-        muster_check_advice(check, "upgrade NCCL");
+        int first = muster_known_first_cuda(nvml->gpu[i].major, nvml->gpu[i].minor);
+        if (doctor->loaded >= 0 && doctor->library[doctor->loaded].cuda &&
+            doctor->library[doctor->loaded].cuda < first)
+            muster_check_advice(check,
+                                "PyTorch, or the program, built for CUDA %d.%d or later, with the "
+                                "NCCL that it brings: what came with this one may have no code "
+                                "for these GPUs, either",
+                                first / 1000, first % 1000 / 10);
+        else
+            muster_check_advice(check, "upgrade NCCL");
         check->explains = NULL;
     }
 }

@@ -194,13 +194,30 @@ class Versions(GpuCase):
         self.assertIn("No such file", check["found"])
         self.assertNotIn("vLLM", self.doctor("--passive")["version.nccl"]["found"])
 
-    def built_for(self, cuda, *args, nvml, check="version.cuda"):
+    def test_a_pytorch_before_the_gpus(self):
+        site = ".local/lib/python3.12/site-packages"
+        self.put(f"{site}/nvidia/nccl/lib/libnccl.so.2", "\0NCCL version 2.28.9+cuda12.9\0")
+        boards = "gpu * capability 12 0\ngpu * name NVIDIA X"
+        for cuda, status in (("12.8", "ok"), ("13.0", "ok"), ("12.4", "warning")):
+            self.put(f"{site}/torch/version.py", f"__version__ = '2.6.0'\ncuda: Optional[str] = '{cuda}'\nhip = None\n")
+            check = self.doctor("--passive", nvml=boards)["version.gpu_code"]
+            self.assertEqual(check["status"], status, (cuda, check))
+            self.assertEqual("PyTorch is built for CUDA 12.4" in check["found"], status == "warning")
+        other = site.replace("3.12", "3.11")  # which one runs is not known
+        self.put(f"{other}/nvidia/nccl/lib/libnccl.so.2", "\0NCCL version 2.28.9+cuda12.9\0")
+        self.put(f"{other}/torch/version.py", "cuda: Optional[str] = '12.8'\n")
+        self.assertEqual(self.doctor("--passive", nvml=boards)["version.gpu_code"]["status"], "ok")
+        self.put(f"{other}/torch/version.py", "cuda: Optional[str] = None\n")
+        self.put(f"{site}/torch/version.py", "cuda: Optional[str] = None\n")
+        self.assertEqual(self.doctor("--passive", nvml=boards)["version.gpu_code"]["status"], "ok")
+
+    def built_for(self, cuda, *args, nvml, check="version.cuda", **env):
         self.put("lib/libnccl.so.2")
         fake = next(path for folder in FAKES.split(":") for path in sorted(pathlib.Path(folder).glob("libnccl.so*")))
         built = fake.read_bytes().replace(b"NCCL version 2.", b"NCCX version 2.")
         (self.root / "lib/libnccl.so.2").write_bytes(built + f"\0NCCL version 2.28.9+cuda{cuda}\0".encode())
         given = ("--passive", "--nccl", str(self.root / "lib/libnccl.so.2"))
-        return self.doctor(*given, *args, nvml=nvml)[check]
+        return self.doctor(*given, *args, nvml=nvml, **env)[check]
 
     def test_a_driver_older_than_what_nccl_was_built_for(self):
         self.assertEqual(self.built_for("12.9", nvml="cuda 12080")["status"], "ok")
@@ -210,11 +227,17 @@ class Versions(GpuCase):
     def test_a_cuda_before_the_gpus(self):
         symptom = ("--symptom", "init_error", "--only", "version.gpu_code")
         for cuda, gpu, status in (("10.2", "8 6", "warning"), ("11.0", "8 6", "ok"), ("11.0", "9 0", "ok"),
-                                  ("10.2", "7 5", "ok"), ("11.8", "12 0", "warning")):
+                                  ("10.2", "7 5", "ok"), ("12.2", "12 0", "ok"), ("11.8", "12 0", "warning")):
             nvml = f"gpu * capability {gpu}\ngpu * name NVIDIA X"
             check = self.built_for(cuda, *symptom, nvml=nvml, check="version.gpu_code")
             self.assertEqual(check["status"], status, (cuda, gpu))
         self.assertIn("is built for CUDA 11.8, which has no code for NVIDIA X (12.0)", check["found"])
+
+    def test_an_nccl_before_the_gpus(self):
+        for cuda, named in (("12.4", True), ("12.8", False)):
+            check = self.built_for(cuda, nvml="gpu * capability 12 0", check="version.nccl_bad", FAKE_NCCL="22105")
+            self.assertEqual(check["status"], "problem", cuda)
+            self.assertEqual("PyTorch, or the program, built for CUDA 12.8" in check["advice"], named, check)
 
     def test_minor_versions_of_cuda(self):
         check = self.built_for("9.1", nvml="cuda 9000\ndriver 384.111")

@@ -251,7 +251,8 @@ static void drivers_known_to_be_bad_are_named(void **state)
     assert_int_equal(muster_known_first_cuda(8, 6), 11000);
     assert_int_equal(muster_known_first_cuda(7, 5), 10000);
     assert_int_equal(muster_known_first_cuda(6, 1), 0);
-    assert_int_equal(muster_known_first_cuda(12, 0), 12000);
+    assert_int_equal(muster_known_first_cuda(9, 0), 11080);
+    assert_int_equal(muster_known_first_cuda(12, 0), 12080);
     assert_non_null(muster_known_cuda_gap(12020, 13000));
     assert_null(muster_known_cuda_gap(13000, 12090));
     assert_null(muster_known_cuda_gap(12020, 12090)); /* of one major version */
