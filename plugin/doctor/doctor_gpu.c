@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "doctor/doctor.h"
+#include "doctor/rules/known_bad.h"
 #include "doctor/visible.h"
 #include "topology/faults.h"
 #include "topology/paths.h"
@@ -453,23 +454,39 @@ static void suspect_virtual(struct muster_doctor *doctor, struct muster_check *c
                                "tests each pair");
 }
 
+/* P2P of vGPUs goes by NVLink alone, and only where each is a whole board in slices of time. */
+static void evaluate_vgpus(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    const struct muster_nvml *nvml = doctor->survey->nvml;
+    enum { VGPU = 2 };
+    int vgpus = 0;
+    for (int i = 0; nvml && i < nvml->gpus; i++) {
+        if (nvml->gpu[i].virtualization != VGPU && !muster_known_vgpu(nvml->gpu[i].name))
+            continue;
+        vgpus++;
+        muster_check_worse(check, MUSTER_CHECK_WARNING);
+        muster_check_evidence(check, "GPU %d is a vGPU (%.60s)", i, nvml->gpu[i].name);
+    }
+    if (vgpus)
+        muster_check_advice(check,
+                            "whole GPUs (passed through), or one vGPU a job: vGPUs have no P2P "
+                            "but by NVLink, where each takes a whole board; NCCL 2.24 and later "
+                            "may need unified memory (enable_uvm), which the hypervisor's "
+                            "administrator allows");
+    if (vgpus > 1)
+        muster_check_found(check, "%d vGPUs: NCCL may not reach one from another", vgpus);
+}
+
 static void check_virtual(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "gpu.virtual", "F47,F48");
     const struct muster_machine *machine = doctor->survey->machine;
     const char *file = getenv("NCCL_TOPO_FILE");
-    enum { VGPU = 2 };
     muster_check_expected(check, "a PCI tree as it is, or a topology file");
     muster_check_found(check, machine->hidden ? "a virtual machine that hides the PCI tree"
                               : machine->virtual_machine ? "a virtual machine"
                                                          : "no virtual machine");
-    for (int i = 0; doctor->survey->nvml && i < doctor->survey->nvml->gpus; i++)
-        if (doctor->survey->nvml->gpu[i].virtualization == VGPU) {
-            muster_check_worse(check, MUSTER_CHECK_WARNING);
-            muster_check_evidence(check, "GPU %d is a vGPU", i);
-            muster_check_advice(check, "NCCL 2.23 and later need unified memory, which a vGPU's "
-                                       "profile may lack");
-        }
+    evaluate_vgpus(doctor, check);
     bool linked = machine->gpus > 1 && machine->nvlinks[0][1] > 0;
     suspect_virtual(doctor, check, linked);
     if (machine->hidden && machine->gpus > 1 && !file) {

@@ -1,5 +1,6 @@
 #include "doctor/rules/known_bad.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,4 +60,12 @@ const char *muster_known_cuda_gap(int driver_cuda, int library_cuda)
         muster_known_cuda_minor_gap(driver_cuda, library_cuda))
         return NULL;
     return "NCCL was built for a newer CUDA than the driver runs";
+}
+
+bool muster_known_vgpu(const char *name)
+{
+    const char *profile = strrchr(name, '-');
+    size_t digits = profile ? strspn(profile + 1, "0123456789") : 0;
+    const char *kind = digits ? profile + 1 + digits : "";
+    return *kind && strchr("ABCQ", *kind) && (!kind[1] || (isdigit(kind[1]) && !kind[2]));
 }

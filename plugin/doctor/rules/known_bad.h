@@ -17,5 +17,7 @@ int muster_known_first_cuda(int major, int minor);
 const char *muster_known_cuda_gap(int driver_cuda, int library_cuda);
 /* Newer than the driver's, but of its major version, which mostly works. */
 bool muster_known_cuda_minor_gap(int driver_cuda, int library_cuda);
+/* Whether a GPU's name is that of a vGPU's profile: "GRID V100DX-32Q", "NVIDIA A100-1-5C". */
+bool muster_known_vgpu(const char *name);
 
 #endif

@@ -239,6 +239,14 @@ class Suspects(GpuCase):
             self.put("sys/class/dmi/id/product_name", f"{product}\n")
             self.assertEqual("i440FX" in self.doctor(*symptom)["gpu.virtual"]["found"], found)
 
+    def test_vgpus(self):
+        name = "gpu * links 0\ngpu * name {}".format
+        for board, status in (("GRID V100DX-32Q", "warning"), ("NVIDIA A100-1-5C", "warning"), ("GRID K520", "ok"),
+                              ("NVIDIA H100 80GB HBM3", "ok"), ("Tesla V100-SXM2-16GB", "ok")):
+            check = self.doctor("--passive", nvml=name(board))["gpu.virtual"]
+            self.assertEqual(check["status"], status, board)
+            self.assertEqual("3 vGPUs" in check["found"], status == "warning")
+
     def test_one_numa_node_a_socket(self):
         symptom = ("--passive", "--only", "host.numa", "--symptom", "slow_transfer")
         for model, nodes, causes in (("AMD EPYC 7742", 2, ["host.numa"]), ("AMD EPYC 7742", 4, []),
