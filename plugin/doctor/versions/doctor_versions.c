@@ -130,20 +130,6 @@ static void evaluate_first(const struct muster_doctor *doctor, struct muster_che
     muster_check_advice(check, "upgrade to NCCL 2, and build the program with it");
 }
 
-/* Libraries that stand between a program and CUDA or NCCL. */
-static void suspect_preload(struct muster_check *check, const char *preload)
-{
-    static const char *const names[] = {"libvgpu",   "libcuda", "libnvidia-ml", "nccl",
-                                        "libgemini", "libhami", "libnvshare"};
-    for (size_t i = 0; preload && i < sizeof names / sizeof *names; i++)
-        if (strstr(preload, names[i])) {
-            muster_check_suspect(check, "LD_PRELOAD puts %.100s between the job and its libraries",
-                                 preload);
-            muster_check_advice(check, "try the job without LD_PRELOAD");
-            return;
-        }
-}
-
 /* Where nothing else is known: most threads about such versions end with an upgrade. */
 static void suspect_age(const struct muster_doctor *doctor, struct muster_check *check,
                         const char *text)
@@ -195,7 +181,7 @@ static void check_loaded(struct muster_doctor *doctor)
     if (muster_doctor_version(doctor))
         evaluate_first(doctor, check);
     if (check->status == MUSTER_CHECK_OK)
-        suspect_preload(check, preload);
+        muster_doctor_preload(doctor, check);
     if (check->status == MUSTER_CHECK_OK && doctor->loaded >= 0)
         suspect_age(doctor, check, text);
     if (seen && doctor->loaded >= 0 && check->status == MUSTER_CHECK_OK) {

@@ -194,6 +194,23 @@ class Versions(GpuCase):
         self.assertIn("No such file", check["found"])
         self.assertNotIn("vLLM", self.doctor("--passive")["version.nccl"]["found"])
 
+    def test_what_lends_parts_of_gpus(self):
+        symptom = ("--passive", "--only", "version.nccl", "--symptom", "hang_absent")
+        lent = {"LD_PRELOAD": "/usr/local/vgpu/libvgpu.so"}
+        check = self.doctor(*symptom, **lent)["version.nccl"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("LD_PRELOAD puts /usr/local/vgpu/libvgpu.so (HAMi", check["found"])
+        self.assertIn("CUDA_DISABLE_CONTROL=true", check["advice"])
+        for name in ("libtcmalloc.so.4", "/opt/libvgpu_unlock_rs.so"):
+            self.assertEqual(self.causes(*symptom, LD_PRELOAD=name), [], name)
+        for name, what in (("/kubeshare/library/libgemhook.so.1", "Gemini"), ("libnvshare.so", "nvshare")):
+            self.assertIn(f"({what}, which", self.doctor(*symptom, LD_PRELOAD=name)["version.nccl"]["found"])
+        self.put("etc/ld.so.preload", "/usr/lib/libsnoopy.so\n")
+        self.assertEqual(self.causes(*symptom), [])
+        self.put("etc/ld.so.preload", "/usr/local/vgpu/libvgpu.so\n")
+        self.assertEqual(self.causes(*symptom), ["version.nccl"])
+        self.assertEqual(self.doctor("--passive", **lent)["version.nccl"]["status"], "ok")  # no job fails
+
     def test_a_pytorch_before_the_gpus(self):
         site = ".local/lib/python3.12/site-packages"
         self.put(f"{site}/nvidia/nccl/lib/libnccl.so.2", "\0NCCL version 2.28.9+cuda12.9\0")
