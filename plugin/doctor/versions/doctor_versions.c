@@ -96,30 +96,6 @@ static void evaluate_wheels(const struct muster_doctor *doctor, struct muster_ch
     }
 }
 
-/* vLLM opens the NCCL of VLLM_NCCL_SO_PATH beside the one that PyTorch brings. */
-static void evaluate_vllm(const struct muster_doctor *doctor, struct muster_check *check)
-{
-    const char *path = muster_env("VLLM_NCCL_SO_PATH");
-    char own[32], others[32];
-    int cuda, version = path ? muster_nccl_version_in(path, &cuda) : 0;
-    if (!path || check->status != MUSTER_CHECK_OK)
-        return;
-    if (access(path, R_OK)) {
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_found(check, "VLLM_NCCL_SO_PATH=%.200s: %s", path, strerror(errno));
-    } else if (version && muster_doctor_version(doctor) &&
-               version != muster_doctor_version(doctor)) {
-        print_version(version, own, sizeof own);
-        print_version(muster_doctor_version(doctor), others, sizeof others);
-        muster_check_worse(check, MUSTER_CHECK_WARNING);
-        muster_check_found(check, "vLLM opens NCCL %s (VLLM_NCCL_SO_PATH) beside NCCL %s", own,
-                           others);
-    } else {
-        return;
-    }
-    muster_check_advice(check, "unset VLLM_NCCL_SO_PATH: then vLLM takes PyTorch's");
-}
-
 /* No framework of today uses it, and nothing mends it. */
 static void evaluate_first(const struct muster_doctor *doctor, struct muster_check *check)
 {
@@ -177,7 +153,7 @@ static void check_loaded(struct muster_doctor *doctor)
     if (doctor->loaded >= 0)
         evaluate_older(doctor, check);
     evaluate_wheels(doctor, check);
-    evaluate_vllm(doctor, check);
+    muster_doctor_vllm(doctor, check);
     if (muster_doctor_version(doctor))
         evaluate_first(doctor, check);
     if (check->status == MUSTER_CHECK_OK)

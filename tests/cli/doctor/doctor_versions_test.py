@@ -194,6 +194,18 @@ class Versions(GpuCase):
         self.assertIn("No such file", check["found"])
         self.assertNotIn("vLLM", self.doctor("--passive")["version.nccl"]["found"])
 
+    def test_an_nccl_that_vllm_left(self):
+        symptom = ("--passive", "--only", "version.nccl", "--symptom", "init_error")
+        self.assertEqual(self.causes(*symptom), [])
+        self.put(".config/vllm/nccl/cu12/libnccl.so.2.18.1", "\0NCCL version 2.18.1+cuda12.1\0")
+        check = self.doctor(*symptom)["version.nccl"]
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("vLLM until May 2024 opens an NCCL of its own, 2.18.1", check["found"])
+        self.assertEqual(self.doctor("--passive")["version.nccl"]["status"], "ok")  # no job fails
+        self.put("own/libnccl.so.2")
+        check = self.doctor(*symptom, VLLM_NCCL_SO_PATH=str(self.root / "own/libnccl.so.2"))["version.nccl"]
+        self.assertNotIn("until May 2024", check["found"])
+
     def test_what_lends_parts_of_gpus(self):
         symptom = ("--passive", "--only", "version.nccl", "--symptom", "hang_absent")
         lent = {"LD_PRELOAD": "/usr/local/vgpu/libvgpu.so"}
