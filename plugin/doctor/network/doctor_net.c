@@ -314,10 +314,11 @@ static void suspect_meeting(const struct muster_doctor *doctor, struct muster_ch
           strstr(given, "hang_absent")))
         return;
     muster_check_suspect(check,
-                         "hosts meet at %s: whether all others reach it there, on every port, one "
-                         "host alone does not show",
+                         "hosts meet at %s: one host alone does not show whether all others reach "
+                         "it there, on every port, nor whether they have the same NCCL",
                          meeting);
-    muster_check_advice(check, "`muster doctor --hosts` tries all pairs and ports. Else open all "
+    muster_check_advice(check, "`muster doctor --hosts` tries all pairs and ports, and compares "
+                               "NCCL, drivers and variables. Else the same NCCL on all; open all "
                                "ports between the hosts (firewall, security group), not "
                                "MASTER_PORT alone; NCCL_SOCKET_IFNAME of the interface between "
                                "them, on all; containers with --network=host");

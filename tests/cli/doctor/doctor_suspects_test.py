@@ -128,6 +128,7 @@ class Suspects(GpuCase):
         for symptom, meeting in (("init_error", True), ("hang_stuck", True), ("hang_absent", True), ("wrong_result", False)):
             words = ("--passive", "--only", "net.interface", "--symptom", symptom)
             self.assertEqual("one host alone does not show" in self.meeting(*words), meeting, symptom)
+            self.assertEqual("the same NCCL" in self.meeting(*words), meeting, symptom)
         words = ("--passive", "--symptom", "init_error")
         self.assertNotIn("net.interface", self.causes(*words))  # of one host
         self.put("job.log", "NCCL WARN Connect to 10.1.0.3<41000> failed : No route to host\n")
