@@ -1,4 +1,4 @@
-"""Ten threads found and rebuilt together with those of doctor_threads_fifteenth.py; doctor was mended by these, by
+"""Nine threads found and rebuilt together with those of doctor_threads_fifteenth.py; doctor was mended by these, by
 class.
 
 usage: doctor_threads_fifteenth_tuned.py [--dry | --report THREAD] [--without-log] MUSTER FOLDER:FOLDER
@@ -18,13 +18,6 @@ def fabric_of_a_cluster(host):  # jax-ml/jax#13559: NCCL_IB_DISABLE=1 with NCCL_
     host.rdma([f"mlx5_{i}" for i in range(4)])
     interfaces(host, ("enp49s0f0", "172.24.67.98", "18AC"))
     nccl(host, "2.13.4", "+cuda11.7")
-
-
-def ranks_that_a_shell_left(host):  # Lightning-AI/pytorch-lightning#5651: unset NODE_RANK cured it
-    consumer(host, 8, "Tesla V100-SXM2-32GB", "7 0")
-    host.env.update(NODE_RANK="0", WORLD_SIZE="8")
-    nccl(host, "2.4.8", "+cuda10.1")
-    host.log = "initializing ddp: GLOBAL_RANK: 0, MEMBER: 1/8\n"
 
 
 def batch_without_srun(host):  # Lightning-AI/pytorch-lightning#17389, as shoang22 tells of it: srun cured it
@@ -100,15 +93,12 @@ def nccl_of_another_framework(host):  # PaddlePaddle/Paddle#74792: two packages 
     host.put(f"{site}/torch/version.py", "__version__ = '2.7.0+cu126'\ncuda: Optional[str] = '12.6'\nhip = None\n")
     host.put(f"{site}/paddle/version/__init__.py", "full_version = '3.0.0.dev20250702'\nnccl_version = '2.19.3'\n")
     nccl(host, "2.19.3", "+cuda12.3")
-    host.log = ("ImportError: /root/miniconda3/envs/py310/lib/python3.10/site-packages/torch/lib/libtorch_cuda.so: "
-                "undefined symbol: ncclCommInitRankScalable\n")
+    host.log = ("ImportError: site-packages/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommInitRankScalable\n")
 
 
 SAID = (
     ("jax#13559", fabric_of_a_cluster, "hang_stuck", (), r"NCCL_IB_DISABLE|NCCL_SOCKET_IFNAME",
      "InfiniBand between the hosts does not carry it; NCCL_IB_DISABLE=1 shows it"),
-    ("pytorch-lightning#5651", ranks_that_a_shell_left, "hang_absent", (), r"NODE_RANK|WORLD_SIZE",
-     "NODE_RANK and WORLD_SIZE of the shell make it wait for ranks that nobody starts; unset"),
     ("pytorch-lightning#17389", batch_without_srun, "hang_absent", (), r"srun",
      "Slurm has four tasks, the batch script starts one of them itself; srun"),
     ("nccl#1423", six_of_eight, "wrong_result", (), r"IOMMU",
