@@ -107,6 +107,27 @@ static void suspect_tasks(struct muster_check *check, const struct muster_visibl
     check->suspect_weight = 5; /* before bugs of NCCL that few jobs meet */
 }
 
+/* A batch script, which Slurm starts once: SLURM_STEP_ID is srun's. */
+static void suspect_batch(struct muster_check *check)
+{
+    static const char *const starts[] = {"SLURM_STEP_ID",        "RANK",     "WORLD_SIZE",
+                                         "LOCAL_WORLD_SIZE",     "PMI_SIZE", "TORCHELASTIC_RUN_ID",
+                                         "OMPI_COMM_WORLD_SIZE", "PMIX_RANK"};
+    long long tasks = number("SLURM_NTASKS");
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (muster_env(starts[i]))
+            return;
+    if (check->suspect[0] || number("SLURM_PROCID") != 0 || tasks < 2)
+        return;
+    muster_check_suspect(check,
+                         "no srun started this (no SLURM_STEP_ID), and Slurm has %lld tasks: what "
+                         "takes them for its ranks, as Lightning does, waits for the others",
+                         tasks);
+    muster_check_advice(check, "srun before the program in the batch script, or torchrun");
+    check->suspect_of = "init_error hang_absent";
+    check->suspect_weight = 5; /* before bugs of NCCL that few jobs meet */
+}
+
 /* Lightning starts the ranks of a host itself, unless it takes such a variable for a launcher's:
  * which one depends on its version. */
 static void suspect_remains(struct muster_check *check)
@@ -142,19 +163,23 @@ static void suspect_program(const struct muster_doctor *doctor, struct muster_ch
                             const struct muster_visible *visible)
 {
     const char *given = doctor->symptoms;
+    bool alone = given && strstr(given, "hang_absent") && !muster_doctor_world();
     if (!given || check->suspect[0] || check->status != MUSTER_CHECK_OK || visible->n < 2 ||
         muster_doctor_several_hosts() ||
         !(strstr(given, "init_error") || strstr(given, "hang_absent")))
         return;
-    muster_check_suspect(check, "this host does not show it: then mostly two ranks take the same "
-                                "GPU, or another job holds the port of the rendezvous");
+    muster_check_suspect(check,
+                         "this host does not show it: then mostly two ranks take the same GPU, or "
+                         "another job holds the port of the rendezvous%s",
+                         alone ? ", or no launcher started the other ranks" : "");
     muster_check_advice(check,
                         "%seach rank calls torch.cuda.set_device(LOCAL_RANK), and a host has at "
                         "most one rank a GPU (nccl-tests: -g times processes); torchrun "
-                        "--standalone, or a MASTER_PORT of its own for each job",
+                        "--standalone, or a MASTER_PORT of its own for each job%s",
                         doctor->log ? ""
                                     : "`muster doctor --log` of the job's output with "
-                                      "NCCL_DEBUG=INFO tells which; ");
+                                      "NCCL_DEBUG=INFO tells which; ",
+                        alone ? "; torchrun or srun on each host of several" : "");
     check->suspect_of = "init_error hang_absent";
     check->suspect_blind = true;
 }
@@ -172,6 +197,7 @@ void muster_doctor_ranks(struct muster_doctor *doctor)
                         muster_env("CUDA_DEVICE_ORDER"), &visible);
     suspect_one_gpu(doctor, check, &visible);
     suspect_tasks(check, &visible);
+    suspect_batch(check);
     evaluate_sizes(check);
     suspect_program(doctor, check, &visible);
 }

@@ -164,7 +164,7 @@ class Suspects(GpuCase):
 
     def test_fewer_tasks_than_gpus(self):
         symptom = ("--passive", "--only", "job.ranks", "--symptom", "hang_absent")
-        slurm = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NUM_NODES": "2"}
+        slurm = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NUM_NODES": "2", "SLURM_STEP_ID": "0"}
         self.assertEqual(self.causes(*symptom, gpus=4, **slurm), ["job.ranks"])
         check = self.doctor(*symptom, gpus=4, **slurm)["job.ranks"]
         self.assertIn("Slurm starts 1 task on a host for 4 GPUs", check["found"])
@@ -173,6 +173,25 @@ class Suspects(GpuCase):
                      {**slurm, "CUDA_VISIBLE_DEVICES": "1"}):
             self.assertNotIn("Slurm", self.doctor(*symptom, gpus=4, **fine)["job.ranks"]["found"], fine)
         self.assertEqual(self.doctor("--passive", gpus=4, **slurm)["job.ranks"]["status"], "ok")
+
+    def test_a_batch_script_without_srun(self):
+        symptom = ("--passive", "--only", "job.ranks", "--symptom", "hang_absent")
+        slurm = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_NUM_NODES": "1"}
+        check = self.doctor(*symptom, gpus=4, **slurm)["job.ranks"]
+        self.assertIn("no srun started this (no SLURM_STEP_ID), and Slurm has 4 tasks", check["found"])
+        self.assertIn("srun before the program", check["advice"])
+        for fine in ({"SLURM_STEP_ID": "0"}, {"RANK": "0"}, {"OMPI_COMM_WORLD_SIZE": "4"}, {"SLURM_NTASKS": "1"},
+                     {"SLURM_PROCID": "1"}):
+            self.assertNotIn("no srun", self.doctor(*symptom, gpus=4, **{**slurm, **fine})["job.ranks"]["found"], fine)
+        self.assertEqual(self.doctor("--passive", gpus=4, **slurm)["job.ranks"]["status"], "ok")
+
+    def test_ranks_that_no_launcher_started(self):
+        for symptom, launcher, told in (("hang_absent", {}, True), ("init_error", {}, False),
+                                        ("hang_absent", {"WORLD_SIZE": "2"}, False)):
+            words = ("--passive", "--only", "job.ranks", "--symptom", symptom)
+            check = self.doctor(*words, gpus=2, **launcher)["job.ranks"]
+            self.assertEqual("no launcher started the other ranks" in check["found"], told, (symptom, launcher))
+            self.assertEqual("srun on each host" in check["advice"], told, (symptom, launcher))
 
     def test_p2p_over_pcie(self):
         symptom = ("--passive", "--only", "gpu.p2p_status,version.nccl_bad", "--symptom", "hang_stuck")
