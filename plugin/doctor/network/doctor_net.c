@@ -308,6 +308,7 @@ static void suspect_meeting(const struct muster_doctor *doctor, struct muster_ch
                             const char *meeting)
 {
     const char *given = doctor->symptoms;
+    bool rdma = muster_doctor_uses_rdma(doctor);
     if (!given || check->suspect[0] || check->status != MUSTER_CHECK_OK ||
         !muster_doctor_several_hosts() ||
         !(strstr(given, "init_error") || strstr(given, "hang_stuck") ||
@@ -315,13 +316,15 @@ static void suspect_meeting(const struct muster_doctor *doctor, struct muster_ch
         return;
     muster_check_suspect(check,
                          "hosts meet at %s: one host alone does not show whether all others reach "
-                         "it there, on every port, nor whether they have the same NCCL",
-                         meeting);
-    muster_check_advice(check, "`muster doctor --hosts` tries all pairs and ports, and compares "
-                               "NCCL, drivers and variables. Else the same NCCL on all; open all "
-                               "ports between the hosts (firewall, security group), not "
-                               "MASTER_PORT alone; NCCL_SOCKET_IFNAME of the interface between "
-                               "them, on all; containers with --network=host");
+                         "it there, on every port%s, nor whether they have the same NCCL",
+                         meeting, rdma ? " and by RDMA" : "");
+    muster_check_advice(check,
+                        "`muster doctor --hosts` tries all pairs and ports, and compares "
+                        "NCCL, drivers and variables. Else %sthe same NCCL on all; open all "
+                        "ports between the hosts (firewall, security group), not "
+                        "MASTER_PORT alone; NCCL_SOCKET_IFNAME of the interface between "
+                        "them, on all; containers with --network=host",
+                        rdma ? "NCCL_IB_DISABLE=1 shows whether it is RDMA; " : "");
     check->suspect_of = "init_error hang_stuck hang_absent";
     check->suspect_weight = 1;
     check->suspect_blind = true;

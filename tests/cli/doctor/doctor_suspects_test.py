@@ -193,6 +193,16 @@ class Suspects(GpuCase):
             self.assertEqual("no launcher started the other ranks" in check["found"], told, (symptom, launcher))
             self.assertEqual("srun on each host" in check["advice"], told, (symptom, launcher))
 
+    def test_where_hosts_meet_by_rdma(self):
+        words = ("--passive", "--only", "net.interface", "--symptom", "hang_stuck")
+        self.assertNotIn("RDMA", self.meeting(*words))
+        for file, text in (("state", "4: ACTIVE"), ("link_layer", "InfiniBand"), ("rate", "200 Gb/sec (4X HDR)")):
+            self.put(f"sys/class/infiniband/mlx5_0/ports/1/{file}", text + "\n")
+        self.put("dev/infiniband/uverbs0")
+        self.assertIn("on every port and by RDMA, nor whether they have the same NCCL", self.meeting(*words))
+        check = self.doctor(*words, **SEVERAL)["net.interface"]
+        self.assertIn("NCCL_IB_DISABLE=1 shows whether it is RDMA", check["advice"])
+
     def test_p2p_over_pcie(self):
         symptom = ("--passive", "--only", "gpu.p2p_status,version.nccl_bad", "--symptom", "hang_stuck")
         boards = "gpu * links 0\ngpu * capability 8 6\ngpu * name NVIDIA GeForce RTX 3090"
