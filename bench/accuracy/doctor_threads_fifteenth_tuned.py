@@ -42,6 +42,9 @@ def half_in_each_container(host):  # NVIDIA/nccl-tests#93: NCCL does not see tha
     host.nvml.append("gpu * links 2\ncuda 11040\ndriver 450.102.04")
     host.nvml += [f"gpu {gpu} link {link} to {1 - gpu}" for gpu in (0, 1) for link in range(2)]
     host.put(".dockerenv")
+    for i in range(4):  # docker shows the PCI tree of the machine
+        host.pci(f"pci0000:00/0000:00:0{i + 1}.0", "0x060400", "0x8086")
+        host.pci(f"pci0000:00/0000:00:0{i + 1}.0/0000:1{i}:00.0", "0x030200")
     host.env.update(OMPI_COMM_WORLD_SIZE="4", OMPI_COMM_WORLD_LOCAL_SIZE="2", OMPI_COMM_WORLD_RANK="0",
                     OMPI_COMM_WORLD_LOCAL_RANK="0", HOROVOD_NUM_NODES="2")
     nccl(host, "2.10.3", "+cuda11.4")
