@@ -5,15 +5,22 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "diagnose/straggler/e_process.h"
 #include "diagnose/straggler/hash_index.h"
 
 #define ALIKE    0.3  /* of the rank that is late most: late alike */
 #define LEANS    20.0 /* e-value of a rank that is late with others, of whom some are suspects */
 #define DIFFER   0.04 /* of the time: by so much GPUs of a kind and their hosts differ */
-#define MOSTLY   0.5  /* of the time */
+#define PARTLY   0.33 /* of its lateness */
 #define PARTNERS 2.0  /* times as late as who was waited for, at most: late because of that one */
 
-enum { SEVERAL = 2 }; /* others as late: no rank stands out */
+enum {
+    SEVERAL = 2, /* others as late: no rank stands out */
+    /* Late in each of these parts of its time, a quarter as often as in all of them at least, is
+     * who always is. */
+    PARTS = 8,
+    QUIET = 4,
+};
 
 /* What was compared of a GPU, and how much later than usual it was in all of that. */
 struct compared {
@@ -275,33 +282,73 @@ static void join_hosts(const struct muster_view *view, const uint32_t *host_of,
     }
 }
 
-static bool is_mostly_late(const struct muster_seat *seat)
+static bool is_always_late(const struct muster_graph *graph, uint32_t s)
 {
-    return seat->culprit && seat->hits >= MOSTLY * seat->windows;
+    const struct muster_seat *seat = &graph->seat[s];
+    uint32_t late[PARTS] = {0}, all = 0, turn = 0;
+    for (uint32_t u = graph->first_unit[seat->gpu]; u < graph->first_unit[seat->gpu + 1]; u++) {
+        const struct muster_unit *unit = &graph->unit[u];
+        if (unit->seat != s || !unit->evaluated)
+            continue;
+        int64_t excess_ns = muster_unit_excess_ns(graph, unit);
+        int64_t usual_ns = muster_unit_own_ns(graph, unit) - excess_ns;
+        bool is = excess_ns > muster_seat_limit_ns(usual_ns);
+        late[(uint64_t)turn++ * PARTS / seat->turns] += is;
+        all += is;
+    }
+    bool always = all > 0;
+    for (unsigned p = 0; p < PARTS; p++)
+        always &= QUIET * PARTS * late[p] >= all;
+    return always;
 }
 
-/* Whether it is one of several, of other hosts where there are any, that are late alike most of the
- * time where it is late most, and by little in all: so GPUs of a kind are spread. */
+/* Of a suspect: its seats where it is a culprit, and how many others are late alike there. */
+struct beside {
+    uint32_t *seat; /* of each position, + 1; 0: none */
+    uint32_t *alike;
+};
+
+/* Others are those of other hosts where there are any: who shares a slow host is late with it. */
+static void find_beside(const struct muster_graph *graph, uint32_t gpu, struct beside *beside)
+{
+    bool hosts = false;
+    for (size_t g = 0; g < graph->view->gpus; g++)
+        hosts |= graph->host[g] != graph->host[gpu];
+    for (size_t s = 0; s < graph->seats; s++)
+        if (graph->seat[s].gpu == gpu && graph->seat[s].culprit)
+            beside->seat[graph->seat[s].position] = (uint32_t)s + 1;
+    for (size_t s = 0; s < graph->seats; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        bool other = hosts ? graph->host[seat->gpu] != graph->host[gpu] : seat->gpu != gpu;
+        if (!seat->culprit || !other || !beside->seat[seat->position])
+            continue;
+        const struct muster_seat *own = &graph->seat[beside->seat[seat->position] - 1];
+        beside->alike[seat->position] +=
+            seat->excess_ns * own->turns >= ALIKE * own->excess_ns * seat->turns;
+    }
+}
+
+/* Whether it is late by little in all, and a third of that where it always is as one of several: so
+ * GPUs of a kind are spread. A culprit that moves is another one at each time. */
 static bool is_in_spread(const struct muster_graph *graph, const struct muster_view_span *span,
                          const struct muster_suspect *own)
 {
-    const struct muster_seat *most = &graph->seat[own->seat];
-    unsigned beside = 0, elsewhere = 0;
-    bool hosts = false;
-    if (own->host || own->excess_ns >= DIFFER * (double)span[own->gpu].covered_ns ||
-        !is_mostly_late(most))
-        return false;
-    for (size_t g = 0; g < graph->view->gpus; g++)
-        hosts |= graph->host[g] != graph->host[own->gpu];
-    for (size_t s = 0; s < graph->seats; s++) {
-        const struct muster_seat *seat = &graph->seat[s];
-        bool other = seat->position == most->position && seat->gpu != own->gpu;
-        bool alike = other && is_mostly_late(seat) &&
-                     seat->excess_ns * most->turns >= ALIKE * most->excess_ns * seat->turns;
-        beside += alike;
-        elsewhere += alike && graph->host[seat->gpu] != graph->host[own->gpu];
+    double all_ns = 0, several_ns = 0;
+    struct muster_arena scratch = {0};
+    struct beside beside = {
+        muster_arena_array(&scratch, graph->positions + 1, sizeof *beside.seat),
+        muster_arena_array(&scratch, graph->positions + 1, sizeof *beside.alike)};
+    if (!own->host && own->excess_ns < DIFFER * (double)span[own->gpu].covered_ns &&
+        !scratch.failed)
+        find_beside(graph, own->gpu, &beside);
+    for (size_t p = 0; p < graph->positions && !scratch.failed; p++) {
+        uint32_t s = beside.seat[p];
+        double ns = s ? graph->seat[s - 1].excess_ns : 0;
+        all_ns += ns;
+        several_ns += beside.alike[p] >= SEVERAL && is_always_late(graph, s - 1) ? ns : 0;
     }
-    return (hosts ? elsewhere : beside) >= SEVERAL;
+    muster_arena_end(&scratch, graph->memory);
+    return several_ns > 0 && several_ns >= PARTLY * all_ns;
 }
 
 static int by_excess(const void *left, const void *right)
