@@ -139,19 +139,11 @@ static bool set_in_step(struct muster_view *view, struct muster_view_gpu *gpu,
     return true;
 }
 
-static size_t ops_of(const struct muster_view *view, const uint32_t *members, size_t n)
-{
-    size_t ops = 0;
-    for (size_t m = 0; m < n; m++)
-        ops += view->member[members[m]].ops;
-    return ops;
-}
-
 /* room: for twice its operations. */
 static int one_gpu(struct muster_view *view, struct muster_view_gpu *gpu, const uint32_t *members,
                    size_t n, struct muster_keyed *room)
 {
-    size_t ops = ops_of(view, members, n);
+    size_t ops = muster_view_ops_of(view, members, n);
     gpu->order = malloc((ops + 1) * sizeof *gpu->order);
     if (!gpu->order)
         return -1;
@@ -189,7 +181,7 @@ int muster_view_self_times(struct muster_view *view)
     const size_t *first = muster_view_members_by_gpu(view, members, &memory);
     size_t most = 0;
     for (size_t g = 0; g < view->gpus && first; g++) {
-        size_t ops = ops_of(view, members + first[g], first[g + 1] - first[g]);
+        size_t ops = muster_view_ops_of(view, members + first[g], first[g + 1] - first[g]);
         most = ops > most ? ops : most;
     }
     struct muster_keyed *room = muster_arena_array(&memory, 2 * most + 1, sizeof *room);

@@ -1,4 +1,4 @@
-/* From what is fed to what is read: members by communicator and rank, operations by member. */
+/* From what is fed to what is read: members by communicator and rank. */
 #include "view/view.h"
 
 #include <stdlib.h>
@@ -135,18 +135,20 @@ static __attribute__((noinline)) uint32_t class_anew(struct muster_view *view, u
     return class_of(view, &class);
 }
 
+_Static_assert(offsetof(struct muster_op, proto) == offsetof(struct muster_op, func) + 3,
+               "four bytes that are read at once");
+
 /* The class of an operation. Steps are alike: most are of a class that was met with the same count
  * just before. */
 static uint32_t class_met(struct muster_view *view, uint32_t nranks, const struct muster_op *op)
 {
-    /* In the order of its bytes: read at once. */
-    uint64_t what = (uint64_t)op->func | (uint64_t)op->dtype << 8 | (uint64_t)op->algo << 16 |
-                    (uint64_t)op->proto << 24 | (uint64_t)(op->flags & MUSTER_OP_GRAPH) << 32 |
-                    1ull << 63;
+    uint32_t kind; /* function, type, algorithm and protocol, which stand side by side */
+    memcpy(&kind, (const char *)op + offsetof(struct muster_op, func), sizeof kind);
+    uint64_t what = kind | (uint64_t)(op->flags & MUSTER_OP_GRAPH) << 32 | 1ull << 63;
     uint64_t whose = (uint64_t)(uint32_t)op->peer << 32 | nranks;
     uint64_t mixed = (op->count ^ what << 20 ^ whose << 7) * 0x9e3779b97f4a7c15ull;
     struct muster_view_class_met *met =
-        &view->index->met[mixed >> 32 & (MUSTER_VIEW_CLASSES_MET - 1)];
+        &view->index->met[mixed >> (64 - MUSTER_VIEW_CLASSES_MET_LOG2)];
     if (met->what == what && met->count == op->count && met->whose == whose)
         return met->class;
     uint32_t at = class_anew(view, nranks, op);
@@ -170,8 +172,9 @@ static void set_peer(struct muster_view_op *own, int32_t peer)
 #pragma GCC diagnostic pop
 }
 
-static void put(struct muster_view *view, uint32_t member, uint32_t nranks,
-                const struct muster_op *op)
+/* *ops and *funcs: what is counted of its member. */
+static inline void put(struct muster_view *view, uint32_t member, uint32_t nranks,
+                       const struct muster_op *op, uint32_t *ops, uint32_t *funcs)
 {
     uint32_t at = class_met(view, nranks, op);
     if (at >= MUSTER_VIEW_CLASSES) {
@@ -182,6 +185,9 @@ static void put(struct muster_view *view, uint32_t member, uint32_t nranks,
         view->failed = true;
         return;
     }
+    uint32_t func = op->func < MUSTER_FUNCS ? op->func : MUSTER_FUNC_UNKNOWN;
+    *funcs |= 1u << func;
+    ++*ops;
     struct muster_view_op *own = &view->op[view->ops++];
     bool timed = op->source < MUSTER_SOURCES && op->end_ns > op->begin_ns &&
                  op->end_ns < MUSTER_VIEW_LATEST_NS && !(op->flags & MUSTER_OP_INCOMPLETE);
@@ -196,20 +202,35 @@ static void put(struct muster_view *view, uint32_t member, uint32_t nranks,
         .flags = op->flags,
         .queued = MUSTER_QUEUED_UNKNOWN,
         .source = (timed ? op->source : MUSTER_SOURCE_NONE) & 7u,
-        .func = (op->func < MUSTER_FUNCS ? op->func : MUSTER_FUNC_UNKNOWN) & 31u,
+        .func = func & 31u,
         .channels = op->channels,
     };
     set_peer(own, op->peer);
 }
 
+/* The operations that come next are another GPU's. */
+static void begin_piece(struct muster_view *view, uint32_t gpu)
+{
+    struct muster_view_index *index = view->index;
+    index->gpu = gpu;
+    index->mixed |= index->pieces == view->gpus;
+    struct muster_view_piece *piece =
+        index->mixed ? NULL : add(view, &index->piece, &index->pieces, sizeof *piece);
+    if (piece)
+        *piece = (struct muster_view_piece){view->ops, gpu};
+}
+
 void muster_view_add_op(struct muster_view *view, uint32_t member, const struct muster_op *op)
 {
-    const struct muster_view_index *index = view->index;
+    struct muster_view_index *index = view->index;
     if (!index || member >= index->feeds || view->ops >= MUSTER_VIEW_NONE) {
         view->unattributed++;
         return;
     }
-    put(view, member, index->feed[member].nranks, op);
+    struct muster_view_feed *feed = &index->feed[member];
+    if (feed->gpu != index->gpu || !index->pieces)
+        begin_piece(view, feed->gpu);
+    put(view, member, feed->nranks, op, &feed->ops, &feed->funcs);
 }
 
 void muster_view_put_op(struct muster_view *view, uint32_t member, const struct muster_op *op)
@@ -218,7 +239,8 @@ void muster_view_put_op(struct muster_view *view, uint32_t member, const struct 
         view->unattributed++;
         return;
     }
-    put(view, member, view->member[member].nranks, op);
+    struct muster_view_member *own = &view->member[member];
+    put(view, member, own->nranks, op, &own->ops, &own->funcs);
 }
 
 void muster_view_add_net(struct muster_view *view, uint32_t member,
@@ -246,6 +268,7 @@ void muster_view_index_free(struct muster_view *view)
     if (view->index) {
         free(view->index->feed);
         free(view->index->slot);
+        free(view->index->piece);
         free(view->index);
         view->index = NULL;
     }
@@ -339,7 +362,9 @@ int muster_view_group_members(struct muster_view *view, uint32_t *to)
                                                       .rank = feed->rank,
                                                       .nranks = feed->nranks,
                                                       .uid = feed->uid,
-                                                      .entry = feed->entry};
+                                                      .entry = feed->entry,
+                                                      .ops = feed->ops,
+                                                      .funcs = feed->funcs};
         view->by_uid[i] = (uint32_t)i;
         if (to)
             to[feed->handle] = (uint32_t)i;
@@ -348,208 +373,6 @@ int muster_view_group_members(struct muster_view *view, uint32_t *to)
     if (n)
         qsort_r(view->by_uid, n, sizeof *view->by_uid, by_uid, view);
     return 0;
-}
-
-/* ---- operations by member ---- */
-
-static int compare_ops(const struct muster_view_op *a, const struct muster_view_op *b)
-{
-    unsigned graph_a = a->flags & MUSTER_OP_GRAPH;
-    unsigned graph_b = b->flags & MUSTER_OP_GRAPH;
-    if (graph_a != graph_b)
-        return graph_a ? 1 : -1;
-    bool p2p_a = muster_func_is_p2p(a->func);
-    bool p2p_b = muster_func_is_p2p(b->func);
-    if (p2p_a != p2p_b)
-        return p2p_a ? 1 : -1;
-    if (p2p_a && a->func != b->func)
-        return a->func < b->func ? -1 : 1;
-    if (p2p_a && a->peer != b->peer)
-        return a->peer < b->peer ? -1 : 1;
-    return a->number < b->number ? -1 : a->number > b->number;
-}
-
-static int by_place(const void *left, const void *right)
-{
-    return compare_ops(left, right);
-}
-
-/* Streams in their order, of operations to peers from `first` on, `peers` of them. */
-static size_t stream_of(const struct muster_view_op *op, int64_t first, size_t peers)
-{
-    bool p2p = muster_func_is_p2p(op->func);
-    size_t kind = !p2p ? 0 : 1 + (op->func > MUSTER_FUNC_SEND) * peers + (size_t)(op->peer - first);
-    return (op->flags & MUSTER_OP_GRAPH ? 1 + 2 * peers : 0) + kind;
-}
-
-/* Stream by stream, each in the order that it came in. Without memory, or with more peers than
- * operations, nothing changes. */
-static void part_streams(struct muster_view_op *op, size_t n)
-{
-    int64_t first = op[0].peer, last = first;
-    for (size_t i = 1; i < n; i++) {
-        first = op[i].peer < first ? op[i].peer : first;
-        last = op[i].peer > last ? op[i].peer : last;
-    }
-    size_t peers = (size_t)(last - first) + 1, streams = 2 * (1 + 2 * peers);
-    size_t *at = peers <= n ? calloc(streams + 1, sizeof *at) : NULL;
-    struct muster_view_op *to = at ? malloc(n * sizeof *to) : NULL;
-    if (to) {
-        for (size_t i = 0; i < n; i++)
-            at[stream_of(&op[i], first, peers) + 1]++;
-        for (size_t s = 1; s < streams; s++)
-            at[s] += at[s - 1];
-        for (size_t i = 0; i < n; i++)
-            to[at[stream_of(&op[i], first, peers)]++] = op[i];
-        memcpy(op, to, n * sizeof *to);
-    }
-    free(to);
-    free(at);
-}
-
-/* Those of one stream, as nearly all neighbours are, by number alone. */
-static bool is_in_order(const struct muster_view_op *a, const struct muster_view_op *b)
-{
-    bool collectives = !muster_func_is_p2p(a->func) && !muster_func_is_p2p(b->func) &&
-                       !((a->flags ^ b->flags) & MUSTER_OP_GRAPH);
-    return collectives ? a->number <= b->number : compare_ops(a, b) <= 0;
-}
-
-static bool are_streams_mixed(const struct muster_view_op *op, size_t n)
-{
-    bool mixed = false;
-    for (size_t i = 1; i < n && !mixed; i++)
-        mixed = !is_in_order(&op[i - 1], &op[i]) && !muster_view_same_stream(&op[i - 1], &op[i]);
-    return mixed;
-}
-
-/* Operations of one stream come nearly in order. */
-static void sort_ops(struct muster_view_op *op, size_t n)
-{
-    size_t moves = 4 * n + 64, sorted = 1;
-    while (sorted < n && is_in_order(&op[sorted - 1], &op[sorted]))
-        sorted++;
-    if (sorted < n && are_streams_mixed(op, n)) {
-        part_streams(op, n);
-        sorted = 1;
-    }
-    for (size_t i = sorted; i < n; i++) {
-        if (is_in_order(&op[i - 1], &op[i]))
-            continue;
-        struct muster_view_op moved = op[i];
-        size_t j = i;
-        while (j && moves && compare_ops(&op[j - 1], &moved) > 0) {
-            op[j] = op[j - 1];
-            j--;
-            moves--;
-        }
-        op[j] = moved;
-        if (!moves) {
-            qsort(op, n, sizeof *op, by_place);
-            return;
-        }
-    }
-}
-
-/* Each operation to its member's place. *in_order: there they all are in order, too. */
-static int scatter(struct muster_view *view, size_t first, const uint32_t *members, size_t n,
-                   bool *in_order)
-{
-    size_t ops = view->ops - first;
-    struct muster_view_op *to = malloc((ops + 1) * sizeof *to);
-    if (!to)
-        return -1;
-    muster_pages_ask_big(to, ops * sizeof *to);
-    for (size_t m = 0; m < n; m++)
-        view->member[members[m]].ops = 0;
-    *in_order = true;
-    for (size_t i = first; i < view->ops; i++) {
-        struct muster_view_member *member = &view->member[view->op[i].member];
-        struct muster_view_op *own = &to[member->first_op - first + member->ops];
-        *own = view->op[i];
-        *in_order = *in_order && (member->ops == 0 || is_in_order(own - 1, own));
-        member->ops++;
-    }
-    if (!view->run) {
-        /* All of it, and nothing more comes: no need to copy it back. */
-        free(view->op);
-        view->op = to;
-        return 0;
-    }
-    if (ops)
-        memcpy(view->op + first, to, ops * sizeof *to);
-    free(to);
-    return 0;
-}
-
-/* Gives each member its room, from `first` on, and its operations in order. */
-static int place_ops(struct muster_view *view, size_t first, const uint32_t *members, size_t n,
-                     bool in_place)
-{
-    uint32_t at = (uint32_t)first;
-    for (size_t m = 0; m < n; m++) {
-        view->member[members[m]].first_op = at;
-        at += view->member[members[m]].ops;
-    }
-    bool in_order = false;
-    if (!in_place && scatter(view, first, members, n, &in_order))
-        return -1;
-    for (size_t m = 0; m < n && !in_order; m++) {
-        struct muster_view_member *member = &view->member[members[m]];
-        if (member->ops)
-            sort_ops(view->op + member->first_op, member->ops);
-    }
-    return 0;
-}
-
-static void count_op(struct muster_view_member *member, const struct muster_view_op *op)
-{
-    member->ops++;
-    member->funcs |= 1u << op->func;
-}
-
-int muster_view_group_ops(struct muster_view *view, size_t first, const uint32_t *members, size_t n)
-{
-    size_t piece = 0; /* of members: whose operations come here, if each came in one piece */
-    for (size_t i = first; i < view->ops; i++) {
-        uint32_t own = view->op[i].member;
-        count_op(&view->member[own], &view->op[i]);
-        while (piece < n && members[piece] != own)
-            piece++;
-    }
-    return place_ops(view, first, members, n, piece < n || first == view->ops);
-}
-
-static void group_nets(struct muster_view *view, const uint32_t *to)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < view->nets; i++) {
-        if (view->net[i].member < view->members) {
-            view->net[n] = view->net[i];
-            view->net[n].member = to[view->net[n].member];
-            n++;
-        }
-    }
-    view->nets = n;
-}
-
-/* What was fed with handles. */
-static int group_fed(struct muster_view *view, uint32_t *to)
-{
-    bool in_place = true;
-    if (muster_view_group_members(view, to))
-        return -1;
-    for (size_t i = 0; i < view->ops; i++) {
-        struct muster_view_op *op = &view->op[i];
-        op->member = to[op->member] & (MUSTER_VIEW_MEMBERS - 1);
-        count_op(&view->member[op->member], op);
-        in_place &= !i || op[-1].member <= op->member;
-    }
-    group_nets(view, to);
-    /* `to` has served: the members, in their order. */
-    for (uint32_t m = 0; m < view->members; m++)
-        to[m] = m;
-    return place_ops(view, 0, to, view->members, in_place);
 }
 
 static int no_memory(struct muster_view *view, struct muster_err *err)
@@ -565,11 +388,8 @@ int muster_view_find_times(struct muster_view *view, struct muster_err *err)
 
 int muster_view_finish(struct muster_view *view, struct muster_err *err)
 {
-    uint32_t *to = calloc((view->index ? view->index->feeds : 0) + 1, sizeof *to);
-    int result = !to || view->failed || group_fed(view, to) ? no_memory(view, err) : 0;
-    free(to);
-    if (result)
-        return -1;
+    if (view->failed || muster_view_group_fed(view))
+        return no_memory(view, err);
     muster_view_index_free(view);
     return muster_view_find_times(view, err);
 }

@@ -9,7 +9,7 @@
 
 enum {
     MUSTER_LAST_CALLS = 4, /* a position is told by so many calls */
-    MUSTER_CALLS_MET = 256,
+    MUSTER_CALLS_MET = 1024,
     MUSTER_PLACES_MET = 512,
 };
 
