@@ -74,8 +74,11 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
         what_if->call = muster_arena_array(memory, units, sizeof *what_if->call);
     what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
     what_if->together = muster_arena_array(memory, turns, sizeof *what_if->together);
-    for (size_t t = 0; t < graph->turns && what_if->together; t++)
+    for (size_t t = 0; t < graph->turns && what_if->together; t++) {
         what_if->together[t] = graph->turn[t].kind == MUSTER_TURN_ALL;
+        what_if->any_apart |= !what_if->together[t];
+    }
+    what_if->waited = muster_arena_array(memory, graph->view->gpus + 1, sizeof *what_if->waited);
     what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
     what_if->least_ns = muster_arena_array(memory, positions, sizeof *what_if->least_ns);
     what_if->usual = muster_arena_array(memory, graph->seats + 1, sizeof *what_if->usual);
@@ -120,46 +123,6 @@ static inline struct muster_lanes begin_of(const struct muster_what_if *what_if,
 static struct muster_lanes call_of(const struct muster_what_if *what_if, uint32_t u)
 {
     return at(what_if, &what_if->over[what_if->graph->unit[u].turn], what_if->call[u]);
-}
-
-/* Of units that wait for each other: how much sooner the last of them comes. What is free is as
- * much sooner as any of them was before: what was not seen may have let it wait for that one. */
-struct coming {
-    struct muster_lanes known, soonest;
-    int64_t free_slack_ns; /* of the free one that waited least */
-    bool any, any_known, any_free;
-};
-
-static inline void come(struct coming *coming, struct muster_lanes at, int64_t slack_ns, bool free)
-{
-    coming->soonest = coming->any ? later(coming->soonest, at) : at;
-    coming->any = true;
-    if (free) {
-        int64_t least_ns = coming->any_free ? coming->free_slack_ns : slack_ns;
-        coming->free_slack_ns = muster_ns_least(least_ns, slack_ns);
-        coming->any_free = true;
-    } else {
-        at = plus(at, slack_ns);
-        coming->known = coming->any_known ? sooner(coming->known, at) : at;
-        coming->any_known = true;
-    }
-}
-
-/* Who was not seen may have come last, and is as free. */
-static inline void come_unseen(struct coming *coming)
-{
-    coming->free_slack_ns = 0;
-    coming->any_free = true;
-}
-
-static inline struct muster_lanes came(const struct coming *coming)
-{
-    if (!coming->any)
-        return not_yet;
-    if (!coming->any_free)
-        return coming->known;
-    struct muster_lanes free = plus(coming->soonest, coming->free_slack_ns);
-    return coming->any_known ? sooner(coming->known, free) : free;
 }
 
 static inline void come_unit(const struct muster_graph *graph, uint32_t u,
@@ -511,6 +474,7 @@ static void start(struct muster_what_if *what_if)
     for (size_t t = 0; t < graph->turns; t++)
         what_if->over[t] = (struct muster_turn_end){none, not_yet};
     memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
+    memset(what_if->waited, 0, graph->view->gpus * sizeof *what_if->waited);
 }
 
 static void set_usual(struct muster_what_if *what_if, const uint8_t *group, const uint32_t *usual)
@@ -551,6 +515,30 @@ static struct muster_lanes end_of_all(const struct muster_what_if *what_if)
     return over;
 }
 
+/* What a unit waits for the others: its turn takes so long without. */
+static inline void add_waits(const struct muster_graph *graph, uint32_t u, int64_t transfer_ns,
+                             struct muster_lanes begin, struct muster_lanes end,
+                             struct muster_lanes *sum)
+{
+    int64_t waited_ns = muster_unit_length_ns(graph, &graph->unit[u]) - transfer_ns;
+    for (unsigned l = 0; l < MUSTER_LANES && is_known(begin); l++)
+        sum->ns[l] += muster_ns_most(waited_ns + begin.ns[l] - end.ns[l], 0);
+}
+
+/* Of a turn that is over with the last of its units. */
+static void note_waits(struct muster_what_if *what_if, uint32_t t)
+{
+    const struct muster_graph *graph = what_if->graph;
+    const struct muster_turn *turn = &graph->turn[t];
+    const struct muster_turn_end *own = &what_if->over[t];
+    int64_t transfer_ns = (int64_t)turn->transfer_ns;
+    for (uint32_t i = 0; i < turn->units && is_known(own->last); i++) {
+        uint32_t u = graph->of_turn[turn->first + i];
+        add_waits(graph, u, transfer_ns, at(what_if, own, what_if->begin[u]), own->last,
+                  &what_if->waited[muster_unit_gpu(graph, &graph->unit[u])]);
+    }
+}
+
 struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t *group,
                                    const uint32_t usual[MUSTER_LANES])
 {
@@ -562,23 +550,20 @@ struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t
         begin_turn(what_if, graph->order[t], &coming);
         note_others(what_if, &graph->turn[graph->order[t]], (uint32_t)t);
         end_turn(what_if, graph->order[t], &coming);
+        if (what_if->together[graph->order[t]])
+            note_waits(what_if, graph->order[t]);
     }
     return end_of_all(what_if);
 }
 
-/* What a unit waits for the others; nothing where that is not known. */
-static struct muster_lanes waits_of(const struct muster_what_if *what_if, uint32_t u)
+/* Of a unit whose turn is not over with the last: others tell only afterwards when it is. */
+static void add_apart(const struct muster_what_if *what_if, uint32_t u, struct muster_lanes *sum)
 {
     const struct muster_graph *graph = what_if->graph;
-    const struct muster_unit *unit = &graph->unit[u];
-    const struct muster_turn *turn = &graph->turn[unit->turn];
-    struct muster_lanes begin = begin_of(what_if, u), end = end_of(what_if, u), waits = none;
-    if (turn->kind == MUSTER_TURN_APART || !is_known(begin) || !is_known(end))
-        return none;
-    int64_t waited_ns = muster_unit_length_ns(graph, unit) - (int64_t)turn->transfer_ns;
-    for (unsigned l = 0; l < MUSTER_LANES; l++)
-        waits.ns[l] = muster_ns_most(waited_ns + begin.ns[l] - end.ns[l], 0);
-    return waits;
+    const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
+    struct muster_lanes end = end_of(what_if, u);
+    if (turn->kind != MUSTER_TURN_APART && is_known(end))
+        add_waits(graph, u, (int64_t)turn->transfer_ns, begin_of(what_if, u), end, sum);
 }
 
 void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
@@ -586,13 +571,12 @@ void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
     const struct muster_graph *graph = what_if->graph;
     size_t gpus = graph->view->gpus;
     for (size_t g = 0; g < gpus; g++) {
-        double sum_ns[MUSTER_LANES] = {0};
-        for (uint32_t u = graph->first_unit[g]; u < graph->first_unit[g + 1]; u++) {
-            struct muster_lanes waits = waits_of(what_if, u);
-            for (unsigned l = 0; l < MUSTER_LANES; l++)
-                sum_ns[l] += (double)waits.ns[l];
-        }
+        struct muster_lanes sum = what_if->waited[g];
+        uint32_t u = graph->first_unit[g], end = graph->first_unit[g + 1];
+        for (; u < end && what_if->any_apart; u++)
+            if (!what_if->together[graph->unit[u].turn])
+                add_apart(what_if, u, &sum);
         for (unsigned l = 0; l < MUSTER_LANES; l++)
-            of_gpu[l * gpus + g] = sum_ns[l];
+            of_gpu[l * gpus + g] = (double)sum.ns[l];
     }
 }
