@@ -44,10 +44,10 @@ static struct muster_arena_block *new_block(struct muster_arena *arena, size_t s
 {
     struct muster_arena_block *block = NULL;
     if (size <= SIZE_MAX / 2)
-        block = calloc(1, sizeof(*block) + size);
+        block = calloc(1, muster_pages_whole(sizeof(*block) + size));
     if (!block)
         return failed(arena);
-    muster_pages_ask_big(block, size);
+    muster_pages_ask_big(block, sizeof(*block) + size);
     block->size = size;
     link_block(arena, block, shared);
     return block;
@@ -98,10 +98,10 @@ static void *enlarge(struct muster_arena *arena, void *old, size_t bytes)
     struct muster_arena_block *own =
         (void *)((unsigned char *)old - offsetof(struct muster_arena_block, bytes));
     struct muster_arena_block *bigger =
-        bytes <= SIZE_MAX / 4 ? realloc(own, sizeof(*own) + 2 * bytes) : NULL;
+        bytes <= SIZE_MAX / 4 ? realloc(own, muster_pages_whole(sizeof(*own) + 2 * bytes)) : NULL;
     if (!bigger)
         return failed(arena);
-    muster_pages_ask_big(bigger, 2 * bytes);
+    muster_pages_ask_big(bigger, sizeof(*bigger) + 2 * bytes);
     bigger->used = bigger->size = 2 * bytes;
     if (bigger->next)
         bigger->next->previous = bigger;

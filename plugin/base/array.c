@@ -10,10 +10,13 @@ bool muster_grow_double(void *array, size_t n, size_t size)
 {
     void *old;
     memcpy(&old, array, sizeof(old));
-    void *bigger = reallocarray(old, n ? 2 * n : 1, size);
+    size_t bytes;
+    if (__builtin_mul_overflow(n ? 2 * n : 1, size, &bytes))
+        return false;
+    void *bigger = realloc(old, muster_pages_whole(bytes));
     if (!bigger)
         return false;
-    muster_pages_ask_big(bigger, 2 * n * size);
+    muster_pages_ask_big(bigger, bytes);
     memcpy(array, &bigger, sizeof(bigger));
     return true;
 }

@@ -9,7 +9,9 @@
 enum {
     AT_ONCE = 256, /* pages that are asked about in one call */
     SMALL = 4096,  /* of pages of 64 KiB the big ones have 512 MiB */
+    BIG = 2 << 20,
     BIG_LEAST = 4 << 20,
+    ASIDE = 32, /* of what is mapped malloc takes no more for itself */
     APART_LEAST = 1 << 20,
 };
 
@@ -70,13 +72,20 @@ void muster_pages_trim(void *from, size_t bytes)
     }
 }
 
+size_t muster_pages_whole(size_t bytes)
+{
+    if (bytes < BIG_LEAST || bytes > SIZE_MAX / 2 || page_bytes() != SMALL)
+        return bytes;
+    return (bytes + ASIDE + BIG - 1) / BIG * BIG - ASIDE;
+}
+
 /* Of all that was mapped for it: what is half of one kind and half of another cannot grow by moving
  * its pages, and is copied. */
 void muster_pages_ask_big(void *from, size_t bytes)
 {
     size_t before = (uintptr_t)from % SMALL;
     if (bytes >= BIG_LEAST && page_bytes() == SMALL)
-        (void)madvise((char *)from - before, before + bytes, MADV_HUGEPAGE);
+        (void)madvise((char *)from - before, before + muster_pages_whole(bytes), MADV_HUGEPAGE);
 }
 
 /* Else malloc raises the limit to what was freed last, up to 32 MiB. */

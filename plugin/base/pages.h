@@ -15,10 +15,15 @@ void muster_pages_clear(void *from, size_t bytes);
  * into: that would make them. */
 void muster_pages_trim(void *from, size_t bytes);
 
-/* Asks for pages of 2 MiB, for what malloc and its like just gave. Of large arrays page faults take
- * as long as what is done with them. Nothing below 4 MiB is asked for, so that what a job's own
- * process keeps stays as it is. Advice: nothing can go wrong, and no more memory is taken than 2
- * MiB an array. */
+/* How many bytes to ask malloc and its like for where `bytes` are needed: so many that pages of 2
+ * MiB fit what is mapped for it. Then it begins and ends with one, also after it has grown. Below 4
+ * MiB, or beyond all memory, as it is. */
+size_t muster_pages_whole(size_t bytes);
+
+/* Asks for such pages, for what malloc and its like just gave for that. Of large arrays page faults
+ * take as long as what is done with them. Nothing below 4 MiB is asked for, so that what a job's
+ * own process keeps stays as it is. Advice: nothing can go wrong, and no more memory is taken than
+ * 2 MiB an array. */
 void muster_pages_ask_big(void *from, size_t bytes);
 
 /* For a process that reads whole runs, once, as it begins. What malloc and its like give in one

@@ -155,11 +155,12 @@ static int scatter(struct muster_view *view, const struct piece *piece, const ui
 {
     uint32_t most = busiest(view, piece), stay = view->member[most].ops;
     size_t others = piece->end - piece->first - stay, behind = piece->first + stay;
-    struct muster_view_op *op = view->op, *waiting = malloc((others + 1) * sizeof *waiting);
+    struct muster_view_op *op = view->op,
+                          *waiting = malloc(muster_pages_whole((others + 1) * sizeof *waiting));
     bool sends = any_sends(view, piece), ordered = true;
     if (!waiting)
         return -1;
-    muster_pages_ask_big(waiting, others * sizeof *waiting);
+    muster_pages_ask_big(waiting, (others + 1) * sizeof *waiting);
     place_members(view, piece, most);
     for (size_t i = piece->first; i < piece->end; i++) {
         uint32_t fed = op[i].member, index = to ? to[fed] : fed;

@@ -140,23 +140,18 @@ static bool set_in_step(struct muster_view *view, struct muster_view_gpu *gpu,
 }
 
 /* room: for twice its operations. */
-static int one_gpu(struct muster_view *view, struct muster_view_gpu *gpu, const uint32_t *members,
-                   size_t n, struct muster_keyed *room)
+static void one_gpu(struct muster_view *view, struct muster_view_gpu *gpu, const uint32_t *members,
+                    size_t n, struct muster_keyed *room)
 {
     size_t ops = muster_view_ops_of(view, members, n);
-    gpu->order = malloc((ops + 1) * sizeof *gpu->order);
-    if (!gpu->order)
-        return -1;
-    muster_pages_ask_big(gpu->order, (ops + 1) * sizeof *gpu->order);
     if (set_in_step(view, gpu, members, n, ops))
-        return 0;
+        return;
     size_t items = muster_calls_collect(view, members, n, room);
     struct muster_keyed *by_call = muster_sort_keyed(room, room + ops, items);
     items = keep_timed(view, by_call, items, &gpu->in_step);
     const struct muster_keyed *item =
         muster_sort_keyed(by_call, by_call == room ? room + ops : room, items);
     set_self(view, gpu, item, items);
-    return 0;
 }
 
 const size_t *muster_view_members_by_gpu(const struct muster_view *view, uint32_t *members,
@@ -185,11 +180,19 @@ int muster_view_self_times(struct muster_view *view)
         most = ops > most ? ops : most;
     }
     struct muster_keyed *room = muster_arena_array(&memory, 2 * most + 1, sizeof *room);
-    int result = first && room ? 0 : -1;
-    for (size_t g = 0; g < view->gpus && result == 0; g++)
-        result = one_gpu(view, &view->gpu[g], members + first[g], first[g + 1] - first[g], room);
+    size_t bytes = (view->ops + 1) * sizeof *view->order, at = 0;
+    view->order = malloc(muster_pages_whole(bytes));
+    bool whole = first && room && view->order;
+    if (whole)
+        muster_pages_ask_big(view->order, bytes);
+    for (size_t g = 0; g < view->gpus && whole; g++) {
+        size_t n = first[g + 1] - first[g];
+        view->gpu[g].order = view->order + at;
+        one_gpu(view, &view->gpu[g], members + first[g], n, room);
+        at += muster_view_ops_of(view, members + first[g], n);
+    }
     muster_arena_free(&memory);
-    return result;
+    return whole ? 0 : -1;
 }
 
 uint32_t *muster_view_ended_before(const struct muster_view *view)

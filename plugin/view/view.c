@@ -277,7 +277,6 @@ void muster_view_index_free(struct muster_view *view)
 void muster_view_drop_ops(struct muster_view *view)
 {
     for (size_t i = 0; i < view->gpus; i++) {
-        free(view->gpu[i].order);
         view->gpu[i].order = NULL;
         view->gpu[i].ordered = 0;
         view->gpu[i].length_ns = view->gpu[i].covered_ns = 0;
@@ -286,7 +285,9 @@ void muster_view_drop_ops(struct muster_view *view)
     for (size_t i = 0; i < view->members; i++)
         view->member[i].first_op = view->member[i].ops = view->member[i].funcs = 0;
     free(view->op);
+    free(view->order);
     view->op = NULL;
+    view->order = NULL;
     view->ops = 0;
 }
 

@@ -134,6 +134,7 @@ struct muster_view {
     struct muster_view_op *op; /* after finish those of a member follow each other: eager before
                                   graph, collectives before sends and receives by function and
                                   peer, then by number */
+    uint32_t *order;           /* after finish: of all GPUs, one after another */
     struct muster_view_net *net;
     uint32_t *by_uid; /* members by (process, uid): muster_view_member_of */
     size_t gpus, comms, members, classes, ops, nets;

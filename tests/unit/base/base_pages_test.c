@@ -48,11 +48,29 @@ static void what_holds_something_stays(void **state)
     free(memory);
 }
 
+/* What is small stays so; what is large ends with a page of 2 MiB, less what malloc needs. */
+static void large_memory_is_of_whole_pages(void **state)
+{
+    const size_t mib = 1 << 20;
+    (void)state;
+    assert_int_equal(muster_pages_whole(0), 0);
+    assert_int_equal(muster_pages_whole(4 * mib - 1), 4 * mib - 1);
+    assert_int_equal(muster_pages_whole(SIZE_MAX - 1), SIZE_MAX - 1);
+    if (sysconf(_SC_PAGESIZE) != 4096)
+        return;
+    for (size_t bytes = 4 * mib; bytes < 9 * mib; bytes += 4099) {
+        size_t whole = muster_pages_whole(bytes);
+        assert_in_range(whole, bytes, bytes + 2 * mib);
+        assert_int_equal(muster_pages_whole(whole), whole);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stretch_is_cleared_and_nothing_beside_it),
         cmocka_unit_test(what_holds_something_stays),
+        cmocka_unit_test(large_memory_is_of_whole_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
