@@ -21,8 +21,13 @@ void muster_joint_begin(struct muster_joint *joint, const struct muster_view *vi
     if (!joint->rule.least)
         joint->rule.least = most < 2 ? 2 : most;
     size_t members = joint->comm->members + 1u;
-    joint->cursor = muster_arena_array(memory, members, sizeof *joint->cursor);
+    joint->row = muster_arena_array(memory, members, sizeof *joint->row);
     joint->op = muster_arena_array(memory, members, sizeof(const struct muster_view_op *));
+    for (uint32_t i = 0; i < joint->comm->members && !memory->failed; i++) {
+        const struct muster_view_member *member = &view->member[joint->comm->first_member + i];
+        const struct muster_view_op *first = view->op + member->first_op;
+        joint->row[i] = (struct muster_joint_row){first, first + member->ops};
+    }
 }
 
 /* Eager before replayed, then by number. */
@@ -37,16 +42,14 @@ static bool takes(const struct muster_joint *joint, const struct muster_view_op 
     return own && !muster_func_is_p2p(op->func);
 }
 
-/* The member's next collective that takes part; NULL at its end. */
-static const struct muster_view_op *peek(struct muster_joint *joint, uint32_t i)
+/* The next collective of a row that takes part, which is passed; NULL at its end. */
+static inline const struct muster_view_op *pass(const struct muster_joint *joint,
+                                                struct muster_joint_row *row)
 {
-    const struct muster_view *view = joint->view;
-    const struct muster_view_member *member = &view->member[joint->comm->first_member + i];
-    while (joint->cursor[i] < member->ops) {
-        const struct muster_view_op *op = &view->op[member->first_op + joint->cursor[i]];
+    while (row->at < row->end) {
+        const struct muster_view_op *op = row->at++;
         if (takes(joint, op))
             return op;
-        joint->cursor[i]++;
     }
     return NULL;
 }
@@ -56,13 +59,17 @@ static bool is_like(const struct muster_view_op *a, const struct muster_view_op 
     return a->func == b->func && a->count == b->count;
 }
 
-/* Whether the members, of which not all have the same operation next, called the same in `any`. */
+/* Where not all members had the same operation next: those that had a later one have that still.
+ * Returns whether the others called the same in `any`. */
 static bool sort_out(struct muster_joint *joint)
 {
     bool alike = true;
     for (uint32_t i = 0; i < joint->comm->members; i++) {
-        if (joint->op[i] && place_of(joint->any) < place_of(joint->op[i]))
+        if (joint->op[i] && place_of(joint->any) < place_of(joint->op[i])) {
+            joint->row[i].at = joint->op[i];
             joint->op[i] = NULL;
+            joint->present--;
+        }
         alike = alike && (!joint->op[i] || is_like(joint->op[i], joint->any));
     }
     return alike;
@@ -77,10 +84,14 @@ static bool line_up(struct muster_joint *joint)
     const struct muster_view_op *lowest = NULL;
     uint64_t least = 0; /* the lowest one's place */
     bool same = true, alike = true;
+    joint->present = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const struct muster_view_op *op = joint->op[i] = peek(joint, i);
+        const struct muster_view_op *op = joint->op[i] = pass(joint, &joint->row[i]);
         if (!op)
             continue;
+        joint->present++;
+        /* By the time all ranks had their turn it is there. */
+        __builtin_prefetch(op + 2);
         uint64_t place = place_of(op);
         bool lower = !lowest || place < least;
         same = same && (!lowest || place == least);
@@ -90,15 +101,6 @@ static bool line_up(struct muster_joint *joint)
     }
     joint->any = lowest;
     joint->alike = same || !lowest ? alike : sort_out(joint);
-    joint->present = 0;
-    for (uint32_t i = 0; i < n && lowest; i++) {
-        if (!joint->op[i])
-            continue;
-        joint->cursor[i]++;
-        joint->present++;
-        /* By the time all ranks had their turn it is there. */
-        __builtin_prefetch(joint->op[i] + 2);
-    }
     return lowest;
 }
 

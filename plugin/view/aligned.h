@@ -4,7 +4,7 @@
  * ranks without comparing clocks reads the view through it. Sends and receives have no common
  * operation: muster_view_stream.
  *
- * An operation costs as many steps as the communicator has ranks seen; the iterator holds twelve
+ * An operation costs as many steps as the communicator has ranks seen; the iterator holds 24
  * bytes a rank, of an arena: once that has failed it gives no operation. Operations belong to the
  * view and stay until that is freed.
  */
@@ -23,12 +23,16 @@ struct muster_joint_rule {
     bool unlike;    /* also where ranks called different things under one number: see `alike` */
 };
 
+struct muster_joint_row {
+    const struct muster_view_op *at, *end;
+};
+
 struct muster_joint {
     const struct muster_view *view;
     const struct muster_view_comm *comm;
     struct muster_joint_rule rule;
     const struct muster_arena *memory;
-    uint32_t *cursor; /* of each member: how many of its operations were passed */
+    struct muster_joint_row *row; /* of each member: its operations that were not passed */
     /* The current operation: one entry a member, NULL where it has none that may be compared. */
     const struct muster_view_op **op;
     const struct muster_view_op *any; /* one of them: of the member that comes first */
