@@ -112,18 +112,24 @@ static void *enlarge(struct muster_arena *arena, void *old, size_t bytes)
     return bigger->bytes;
 }
 
+bool muster_arena_grow_double(struct muster_arena *arena, void *array, size_t n, size_t size)
+{
+    void *at;
+    memcpy(&at, array, sizeof(at));
+    at = n ? enlarge(arena, at, n * size) : get(arena, size);
+    if (at)
+        memcpy(array, &at, sizeof(at));
+    return at;
+}
+
 void *muster_arena_add(struct muster_arena *arena, void *array, size_t *n, size_t size)
 {
     assert(size <= MUSTER_ARENA_ELEMENT);
-    void *at;
+    unsigned char *at;
+    if (!muster_arena_grow(arena, array, *n, size))
+        return memset(arena->spare, 0, size);
     memcpy(&at, array, sizeof(at));
-    if ((*n & (*n - 1)) == 0) {
-        at = *n ? enlarge(arena, at, *n * size) : get(arena, size);
-        if (!at)
-            return memset(arena->spare, 0, size);
-        memcpy(array, &at, sizeof(at));
-    }
-    return memset((unsigned char *)at + (*n)++ * size, 0, size);
+    return memset(at + (*n)++ * size, 0, size);
 }
 
 const char *muster_arena_text(struct muster_arena *arena, const char *text)

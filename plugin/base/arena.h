@@ -31,6 +31,16 @@ void *muster_arena_array(struct muster_arena *arena, size_t n, size_t size);
  * one is added. */
 void *muster_arena_add(struct muster_arena *arena, void *array, size_t *n, size_t size);
 
+/* For muster_arena_grow. */
+bool muster_arena_grow_double(struct muster_arena *arena, void *array, size_t n, size_t size);
+
+/* Makes room for place n of such an array, for who writes all of the element himself, and counts
+ * it. False: no memory; the array is as before. */
+static inline bool muster_arena_grow(struct muster_arena *arena, void *array, size_t n, size_t size)
+{
+    return (n & (n - 1)) || muster_arena_grow_double(arena, array, n, size);
+}
+
 /* A copy of a text, or a formatted one. Never NULL: "" without memory. */
 const char *muster_arena_text(struct muster_arena *arena, const char *text);
 __attribute__((format(printf, 2, 3))) const char *muster_arena_format(struct muster_arena *arena,

@@ -164,6 +164,17 @@ uint64_t muster_upper_median_u64(uint64_t *value, size_t n)
     return n ? value[n / 2] : 0;
 }
 
+static void sort_few_keyed(struct muster_keyed *item, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        struct muster_keyed own = item[i];
+        size_t at = i;
+        for (; at > 0 && item[at - 1].key > own.key; at--)
+            item[at] = item[at - 1];
+        item[at] = own;
+    }
+}
+
 /* [from, middle) and [middle, end), those of the first before their equals. */
 static void merge(const struct muster_keyed *item, size_t from, size_t middle, size_t end,
                   struct muster_keyed *to)
@@ -181,6 +192,10 @@ static void merge(const struct muster_keyed *item, size_t from, size_t middle, s
 /* Merges neighbours of ascending runs until one is left. */
 struct muster_keyed *muster_sort_keyed(struct muster_keyed *from, struct muster_keyed *to, size_t n)
 {
+    if (n <= FEW) {
+        sort_few_keyed(from, n);
+        return from;
+    }
     for (;;) {
         size_t runs = 0;
         for (size_t a = 0, b, end; a < n; a = end) {

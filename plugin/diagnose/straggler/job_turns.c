@@ -26,12 +26,11 @@ static uint8_t kind_of(unsigned func)
     }
 }
 
-/* NULL once the arena has failed: without a turn its units have no place. */
+/* To be written. NULL once the arena has failed: without a turn its units have no place. */
 static struct muster_turn *add_turn(struct muster_graph *graph)
 {
-    struct muster_turn *turn =
-        muster_arena_add(graph->memory, &graph->turn, &graph->turns, sizeof *turn);
-    return graph->memory->failed ? NULL : turn;
+    bool room = muster_arena_grow(graph->memory, &graph->turn, graph->turns, sizeof *graph->turn);
+    return room ? &graph->turn[graph->turns++] : NULL;
 }
 
 static void add_unit(struct muster_graph *graph, struct muster_turn *turn, uint32_t u)
