@@ -209,6 +209,7 @@ static void note_call(struct muster_graph *graph, struct called *called, uint32_
 /* The operations of a GPU by call: keyed, or, where none is missing between them, as they are. */
 struct by_call {
     const uint32_t *order; /* NULL: keyed */
+    bool begins;           /* so units begin, too: each is one of them */
     const struct muster_keyed *keyed;
     size_t n;
 };
@@ -216,57 +217,6 @@ struct by_call {
 static inline uint32_t called_at(const struct by_call *calls, size_t i)
 {
     return calls->order ? calls->order[i] : calls->keyed[i].value;
-}
-
-/* The calls of one GPU in their order, and a unit of each that was timed. */
-static void walk_calls(struct builder *builder, const struct by_call *by_call)
-{
-    struct muster_graph *graph = builder->graph;
-    uint32_t *of_op = graph->of_op;
-    const struct muster_view_op *first = NULL, *before = NULL;
-    uint32_t unit = MUSTER_NO_UNIT;
-    struct muster_call_holes holes = {.fewest_sends = MUSTER_LAST_CALLS};
-    struct between between = {.torn = true};
-    struct unseen unseen = {.calls = 1};
-    struct called calls = {MUSTER_NO_UNIT, MUSTER_NO_UNIT};
-    bool missing = false;
-    muster_positions_next_gpu(builder->positions);
-    for (size_t i = 0; i < by_call->n; i++) {
-        uint32_t o = called_at(by_call, i);
-        const struct muster_view_op *op = &graph->view->op[o];
-        missing |= !by_call->order && muster_calls_missing(&holes, &by_call->keyed[i]);
-        between.torn |= missing;
-        unseen.calls += missing;
-        if (graph->any_sends && muster_view_to_itself(graph->view, op))
-            continue;
-        bool same = graph->any_sends && same_group(builder, unit, first, before, op);
-        if (graph->called_after)
-            note_call(graph, &calls, o, same, missing);
-        if (same) {
-            if (unit != MUSTER_NO_UNIT && timed(op)) {
-                extend(graph, &graph->unit[unit], op);
-                of_op[o] = unit;
-            }
-            before = op;
-            continue;
-        }
-        uint32_t made = timed(op) ? new_unit(builder, o) : MUSTER_NO_UNIT;
-        if (made != MUSTER_NO_UNIT) {
-            struct muster_unit *own = &graph->unit[made];
-            bool called = unit != MUSTER_NO_UNIT && !(op->flags & MUSTER_OP_GRAPH);
-            own->known |= called ? 1u << MUSTER_EDGE_CALL : 0;
-            set_known(builder, &between, &unseen, op, own);
-            of_op[o] = made;
-            between = (struct between){0};
-        } else {
-            unseen.calls++;
-            note_between(&between, graph, op);
-        }
-        muster_positions_add(builder->positions, op, made, missing);
-        missing = false;
-        unit = made;
-        first = before = op;
-    }
 }
 
 /* Which of the member's last units had ended then; 2: neither. */
@@ -333,6 +283,61 @@ static inline void set_edges(struct builder *builder, const uint32_t *members, s
     note_end(&builder->ended, u, end_ns);
 }
 
+/* The calls of one GPU in their order, and a unit of each that was timed, with its edges where
+ * units begin in that order. */
+static void walk_calls(struct builder *builder, const struct by_call *by_call,
+                       const uint32_t *members, size_t n)
+{
+    struct muster_graph *graph = builder->graph;
+    uint32_t *of_op = graph->of_op;
+    const struct muster_view_op *first = NULL, *before = NULL;
+    uint32_t unit = MUSTER_NO_UNIT;
+    struct muster_call_holes holes = {.fewest_sends = MUSTER_LAST_CALLS};
+    struct between between = {.torn = true};
+    struct unseen unseen = {.calls = 1};
+    struct called calls = {MUSTER_NO_UNIT, MUSTER_NO_UNIT};
+    bool missing = false;
+    muster_positions_next_gpu(builder->positions);
+    for (size_t i = 0; i < by_call->n; i++) {
+        uint32_t o = called_at(by_call, i);
+        const struct muster_view_op *op = &graph->view->op[o];
+        missing |= !by_call->order && muster_calls_missing(&holes, &by_call->keyed[i]);
+        between.torn |= missing;
+        unseen.calls += missing;
+        if (graph->any_sends && muster_view_to_itself(graph->view, op))
+            continue;
+        bool same = graph->any_sends && same_group(builder, unit, first, before, op);
+        if (graph->called_after)
+            note_call(graph, &calls, o, same, missing);
+        if (same) {
+            if (unit != MUSTER_NO_UNIT && timed(op)) {
+                extend(graph, &graph->unit[unit], op);
+                of_op[o] = unit;
+            }
+            before = op;
+            continue;
+        }
+        uint32_t made = timed(op) ? new_unit(builder, o) : MUSTER_NO_UNIT;
+        if (made != MUSTER_NO_UNIT) {
+            struct muster_unit *own = &graph->unit[made];
+            bool called = unit != MUSTER_NO_UNIT && !(op->flags & MUSTER_OP_GRAPH);
+            own->known |= called ? 1u << MUSTER_EDGE_CALL : 0;
+            set_known(builder, &between, &unseen, op, own);
+            of_op[o] = made;
+            between = (struct between){0};
+            if (by_call->begins)
+                set_edges(builder, members, n, made);
+        } else {
+            unseen.calls++;
+            note_between(&between, graph, op);
+        }
+        muster_positions_add(builder->positions, op, made, missing);
+        missing = false;
+        unit = made;
+        first = before = op;
+    }
+}
+
 /* The operations of a GPU's members. */
 static struct by_call calls_of(struct builder *builder, const uint32_t *members, size_t n)
 {
@@ -341,6 +346,7 @@ static struct by_call calls_of(struct builder *builder, const uint32_t *members,
     struct by_call calls = {.keyed = builder->keyed};
     if (gpu && gpu->in_step) {
         calls.order = gpu->order;
+        calls.begins = !builder->graph->any_sends;
         calls.n = gpu->ordered;
     } else {
         calls.n = muster_calls_collect(view, members, n, builder->keyed);
@@ -384,11 +390,11 @@ static void one_gpu(struct builder *builder, const uint32_t *members, size_t n)
     builder->ended = (struct ended){.newest = MUSTER_NO_UNIT};
     size_t groups = graph->groups;
     struct by_call by_call = calls_of(builder, members, n);
-    walk_calls(builder, &by_call);
+    walk_calls(builder, &by_call, members, n);
     bool ordered = n && view->gpu[view->member[members[0]].gpu].ordered >= graph->units - first;
-    if (ordered && graph->groups == groups)
+    if (ordered && !by_call.begins && graph->groups == groups)
         edges_in_order(builder, members, n);
-    else
+    else if (!by_call.begins)
         edges_by_begin(builder, members, n, first);
     if (n)
         muster_positions_set(builder->positions, view->member[members[0]].gpu);
