@@ -105,6 +105,7 @@ struct muster_seat {
     uint32_t position, gpu; /* position: index */
     uint32_t last_unit;     /* by the order of turns */
     uint32_t turns, late;   /* late: beyond the limit */
+    uint32_t hints;         /* units that might tell which edge holds */
     /* Short windows; those later than any state of a GPU's clock explains, and by as much as all of
      * it usually takes. */
     uint32_t slices, far[MUSTER_FARS];

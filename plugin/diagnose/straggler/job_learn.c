@@ -62,11 +62,17 @@ struct followers {
     size_t n;
 };
 
+/* What came after the GPU's last seat before, + 1; 0: nothing yet. */
+static inline uint32_t followed(const struct followers *after, uint32_t gpu)
+{
+    return after->last[gpu] && after->next ? after->next[after->last[gpu] - 1] : 0;
+}
+
 /* MUSTER_NO_UNIT: no memory. */
 static uint32_t next_seat(struct muster_graph *graph, struct muster_places *places,
                           struct followers *after, uint32_t position, uint32_t gpu)
 {
-    uint32_t last = after->last[gpu], seat = last && after->next ? after->next[last - 1] : 0;
+    uint32_t last = after->last[gpu], seat = followed(after, gpu);
     if (!seat || graph->seat[seat - 1].position != position) {
         seat = seat_of(graph, places, position, gpu) + 1;
         while (after->n < graph->seats && !is_failed(graph))
@@ -79,53 +85,6 @@ static uint32_t next_seat(struct muster_graph *graph, struct muster_places *plac
     after->last[gpu] = seat;
     return seat - 1;
 }
-
-static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn,
-                      struct muster_places *positions, struct muster_places *seats,
-                      struct followers *after)
-{
-    uint64_t role = graph->role[turn->comm];
-    uint32_t position = MUSTER_NO_UNIT;
-    for (uint32_t i = 0; i < turn->units; i++) {
-        uint32_t u = graph->of_turn[turn->first + i];
-        struct muster_unit *unit = &graph->unit[u];
-        uint32_t gpu = muster_unit_gpu_unseated(unit);
-        __builtin_prefetch(unit + 3);
-        if (i == 0 || !turn->alike) {
-            uint64_t label = muster_hash_number(role, graph->label[unit->seat]);
-            position = position_of(graph, positions, label, u);
-            if (is_failed(graph))
-                return;
-            graph->position[position].turns++;
-        }
-        unit->seat = next_seat(graph, seats, after, position, gpu);
-        unit->excess_ns = 0;
-        if (unit->seat == MUSTER_NO_UNIT)
-            return;
-        struct muster_seat *seat = &graph->seat[unit->seat];
-        graph->in_order &= seat->last_unit == MUSTER_NO_UNIT || seat->last_unit < u;
-        seat->last_unit = u;
-    }
-}
-
-void muster_graph_seats(struct muster_graph *graph)
-{
-    struct muster_places positions = {.memory = graph->making}, seats = positions;
-    struct followers after = {
-        .last = muster_arena_array(graph->making, graph->view->gpus + 1, sizeof *after.last)};
-    graph->in_order = true;
-    for (size_t t = 0; t < graph->ordered && !is_failed(graph); t++) {
-        if (t + 3 * MUSTER_AHEAD < graph->ordered) {
-            const uint32_t *order = &graph->order[t];
-            const uint32_t ahead[] = {order[MUSTER_AHEAD], order[2 * MUSTER_AHEAD],
-                                      order[3 * MUSTER_AHEAD]};
-            muster_turns_ask(graph, ahead);
-        }
-        seat_turn(graph, &graph->turn[graph->order[t]], &positions, &seats, &after);
-    }
-}
-
-/* ---- which edge ---- */
 
 /* A unit that began as soon as its communicator's last was over tells nothing. */
 static bool is_informative(const struct muster_graph *graph, const struct muster_unit *unit)
@@ -146,9 +105,9 @@ static void note_own(struct muster_seat *seat, unsigned edge, int64_t own)
     seat->own[edge] = own ? own : 1;
 }
 
-static void note_change(const struct muster_graph *graph, const struct muster_unit *unit)
+static void note_change(const struct muster_graph *graph, const struct muster_unit *unit,
+                        struct muster_seat *seat)
 {
-    struct muster_seat *seat = &graph->seat[unit->seat];
     struct muster_position *position = &graph->position[seat->position];
     uint16_t queued = muster_unit_queued(graph, unit);
     bool known = muster_unit_knows_queued(graph, unit);
@@ -170,6 +129,67 @@ static void note_change(const struct muster_graph *graph, const struct muster_un
     if (muster_unit_knows(graph, unit, MUSTER_EDGE_CALL))
         note_own(seat, MUSTER_EDGE_CALL, muster_unit_own(graph, unit, MUSTER_EDGE_CALL));
 }
+
+/* For learning which edge holds, while the turn's units are at hand. */
+static void note_unit(struct muster_graph *graph, const struct muster_unit *unit)
+{
+    struct muster_seat *seat = &graph->seat[unit->seat];
+    seat->least_ns = muster_ns_least(seat->least_ns, muster_unit_length_ns(graph, unit));
+    seat->hints += unit->scored && muster_unit_knows(graph, unit, MUSTER_EDGE_LAST);
+    if (is_informative(graph, unit))
+        note_change(graph, unit, seat);
+}
+
+static void seat_turn(struct muster_graph *graph, const struct muster_turn *turn,
+                      struct muster_places *positions, struct muster_places *seats,
+                      struct followers *after)
+{
+    uint64_t role = graph->role[turn->comm];
+    uint32_t position = MUSTER_NO_UNIT;
+    for (uint32_t i = 0; i < turn->units; i++) {
+        uint32_t u = graph->of_turn[turn->first + i];
+        struct muster_unit *unit = &graph->unit[u];
+        uint32_t gpu = muster_unit_gpu_unseated(unit);
+        muster_unit_ask_next(graph, unit);
+        if (i == 0 || !turn->alike) {
+            uint64_t label = muster_hash_number(role, graph->label[unit->seat]);
+            uint32_t met = followed(after, gpu);
+            position = met && graph->position[graph->seat[met - 1].position].label == label
+                           ? graph->seat[met - 1].position
+                           : position_of(graph, positions, label, u);
+            if (is_failed(graph))
+                return;
+            graph->position[position].turns++;
+        }
+        unit->seat = next_seat(graph, seats, after, position, gpu);
+        unit->excess_ns = 0;
+        if (unit->seat == MUSTER_NO_UNIT)
+            return;
+        struct muster_seat *seat = &graph->seat[unit->seat];
+        graph->in_order &= seat->last_unit == MUSTER_NO_UNIT || seat->last_unit < u;
+        seat->last_unit = u;
+        note_unit(graph, unit);
+    }
+}
+
+void muster_graph_seats(struct muster_graph *graph)
+{
+    struct muster_places positions = {.memory = graph->making}, seats = positions;
+    struct followers after = {
+        .last = muster_arena_array(graph->making, graph->view->gpus + 1, sizeof *after.last)};
+    graph->in_order = true;
+    for (size_t t = 0; t < graph->ordered && !is_failed(graph); t++) {
+        if (t + 3 * MUSTER_AHEAD < graph->ordered) {
+            const uint32_t *order = &graph->order[t];
+            const uint32_t ahead[] = {order[MUSTER_AHEAD], order[2 * MUSTER_AHEAD],
+                                      order[3 * MUSTER_AHEAD]};
+            muster_turns_ask(graph, ahead);
+        }
+        seat_turn(graph, &graph->turn[graph->order[t]], &positions, &seats, &after);
+    }
+}
+
+/* ---- which edge ---- */
 
 /* Of one edge at one position, over its seats. */
 struct edge_sum {
@@ -262,28 +282,13 @@ static void choose_edges(struct muster_graph *graph, const struct learned *learn
     }
 }
 
-/* units: of each seat those that might have told something. */
-static void note_changes(struct muster_graph *graph, uint32_t *units)
+static void learn_edges(struct muster_graph *graph, struct learned *learned)
 {
-    struct muster_walk walk = {0};
-    for (uint32_t u; (u = muster_walk_next(graph, &walk)) != MUSTER_NO_UNIT;) {
-        const struct muster_unit *unit = &graph->unit[u];
-        struct muster_seat *seat = &graph->seat[unit->seat];
-        seat->least_ns = muster_ns_least(seat->least_ns, muster_unit_length_ns(graph, unit));
-        units[unit->seat] += unit->scored && muster_unit_knows(graph, unit, MUSTER_EDGE_LAST);
-        if (is_informative(graph, unit))
-            note_change(graph, unit);
-    }
-}
-
-static void learn_edges(struct muster_graph *graph, struct learned *learned, uint32_t *units)
-{
-    note_changes(graph, units);
     for (size_t s = 0; s < graph->seats; s++) {
         const struct muster_seat *seat = &graph->seat[s];
         struct learned *at = &learned[seat->position];
-        at->seats += units[s] > 0;
-        at->showing += units[s] > 0 && seat->changes[MUSTER_EDGE_LAST] >= SHOW * units[s];
+        at->seats += seat->hints > 0;
+        at->showing += seat->hints > 0 && seat->changes[MUSTER_EDGE_LAST] >= SHOW * seat->hints;
         for (unsigned e = 0; e < MUSTER_EDGES; e++) {
             struct edge_sum *own = &at->edge[e];
             own->changes += seat->changes[e];
@@ -340,11 +345,10 @@ void muster_graph_edges(struct muster_graph *graph)
 {
     struct muster_arena scratch = {0};
     struct learned *learned = muster_arena_array(&scratch, graph->positions + 1, sizeof *learned);
-    uint32_t *units = muster_arena_array(&scratch, graph->seats + 1, sizeof *units);
     double(*ready)[2] = muster_arena_array(&scratch, graph->positions + 1, sizeof *ready);
     graph->long_ns.memory = graph->memory;
     if (!scratch.failed) {
-        learn_edges(graph, learned, units);
+        learn_edges(graph, learned);
         set_own(graph, ready);
     }
     for (size_t p = 0; p < graph->positions && !scratch.failed; p++)
