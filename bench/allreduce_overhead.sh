@@ -92,8 +92,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/overhead-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 { # nothing is diagnosed where nothing would be done about it
     printf 'muster: 1\non:\n'
-    printf '  %s: []\n' late_rank slow_transfer hang_absent hang_dead hang_mismatch hang_stuck \
-        hang_order path_degraded path_missing policy_divergence
+    sed -nE 's/^ *ROW\([A-Z_]+, +([a-z_]+),.*/  \1: []/p' "$here/../plugin/base/finding_kinds.h"
 } >"$work/nodiag.yaml"
 trap 'exit 130' INT TERM
 lines=${raw:-$work/raw}

@@ -34,6 +34,7 @@ libnull-plugin.so)
     touch "$NULL_PLUGIN_WITNESS" ;;
 libnccl-profiler-muster.so)
     [ -n "$STANDIN_DEAD_PLUGIN" ] || mkdir "$MUSTER_DIR" "$MUSTER_DIR/a.log"
+    [ -z "${MUSTER_CONFIG-}" ] || cp "$MUSTER_CONFIG" "$STANDIN/config"
     case $MUSTER_TIMING in light) us=10050 ;; auto) us=10300 ;; full) us=13000 ;; esac ;;
 none) ;;
 *) exit 8 ;;
@@ -77,6 +78,14 @@ rm "$work/lives"
 STANDIN_FAILS='[78]' run --rounds 4 --gpus 4 --no-check --seldom '' || fail "stops at a gap"
 expect err 'failed again: rank 3 fell over' "the gap is not reported"
 expect out '^# 1 process lives failed twice' "the gap is not in the notes"
+
+# Without diagnosis no finding of any kind is asked for.
+run --rounds 1 --gpus 4 --no-check --cases light-nodiag --seldom '' || fail "light-nodiag does not run"
+kinds=$(grep -c '^ *ROW(' "$here/../plugin/base/finding_kinds.h")
+[ "$(grep -Ec '^  [a-z_]+: \[\]$' "$work/config")" = "$kinds" ] || fail "$(cat "$work/config"): not all $kinds kinds"
+for kind in hang_absent mismatch late_host all_wait policy_divergence; do
+    grep -q "^  $kind: " "$work/config" || fail "light-nodiag looks for $kind"
+done
 
 # What would measure the wrong thing, or nothing, says so.
 ! STANDIN_DEAD_PLUGIN=1 run --rounds 4 --gpus 4 || fail "a plugin that was not loaded passes"
