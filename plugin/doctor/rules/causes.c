@@ -30,16 +30,24 @@ static bool has_word(const char *list, const char *word, const char *separators)
     return false;
 }
 
-/* Whether all symptoms of a list are of a job that is slow, and none of one that fails. */
+/* Whether a symptom is of a job that is slow. */
+static bool is_slow(const char *symptom)
+{
+    enum muster_finding_kind kind = muster_finding_kind_of(symptom, strlen(symptom));
+    if (kind == MUSTER_FINDING_KINDS)
+        return has_word("p2p.bandwidth gpu.p2p_status", symptom, " ");
+    enum muster_finding_scope scope = muster_finding_rows[kind].scope;
+    return scope == MUSTER_SCOPE_SLOW || scope == MUSTER_SCOPE_PATH;
+}
+
+/* Whether all symptoms of a list are, and none of a job that fails. */
 static bool is_slowness(const char *symptoms)
 {
-    static const char slow[] = "slow_transfer path_degraded path_missing p2p.bandwidth late_rank "
-                               "late_host all_wait gpu.p2p_status";
     char word[32];
     for (const char *at = symptoms; *at; at += strspn(at, " ")) {
         size_t n = strcspn(at, " ");
         snprintf(word, sizeof word, "%.*s", (int)n, at);
-        if (!has_word(slow, word, " "))
+        if (!is_slow(word))
             return false;
         at += n;
     }
