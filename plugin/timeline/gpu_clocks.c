@@ -22,7 +22,7 @@ struct laying {
     struct muster_gpu_clocks *clocks;
     struct muster_gpu_clock *clock;
     struct window window;
-    struct muster_arena memory; /* of `stray` */
+    struct muster_arena memory; /* of `stray`, and of what is aligned */
     uint64_t *stray;            /* of its samples, one a window */
     size_t strays;
 };
@@ -74,27 +74,6 @@ static void lay_by_calls(struct aligning *aligning, uint32_t gpu)
     clock->method = clock->points ? MUSTER_CLOCK_CALLS : MUSTER_CLOCK_UNKNOWN;
 }
 
-/* The next collective of a member at or behind `at` that all ranks leave together; NULL: none. */
-static const struct muster_view_op *next_end(const struct muster_view *view,
-                                             const struct muster_view_member *member, uint32_t *at)
-{
-    for (; *at < member->ops; ++*at) {
-        const struct muster_view_op *op = &view->op[member->first_op + *at];
-        if (muster_joint_takes_common_end(view, op))
-            return op;
-    }
-    return NULL;
-}
-
-/* As a member's operations stand: eager before replayed, then by number. */
-static int order_of(const struct muster_view_op *a, const struct muster_view_op *b)
-{
-    int graph_a = (a->flags & MUSTER_OP_GRAPH) != 0, graph_b = (b->flags & MUSTER_OP_GRAPH) != 0;
-    return graph_a != graph_b       ? graph_a - graph_b
-           : a->number != b->number ? (a->number < b->number ? -1 : 1)
-                                    : 0;
-}
-
 /* A window is full, or the last one ends. */
 static void end_window(struct laying *laying)
 {
@@ -125,21 +104,17 @@ static void add_sample(struct laying *laying, const struct muster_view_op *here,
 
 /* Lays a member's GPU beside that of another one whose clock is known. Only these two are read: a
  * communicator of n ranks is gone through once, not n times. */
-static void lay_by_ends(struct aligning *aligning, const struct muster_view_member *from,
-                        const struct muster_view_member *to)
+static void lay_by_ends(struct aligning *aligning, uint32_t from, uint32_t to)
 {
     const struct muster_view *view = aligning->view;
-    const struct muster_gpu_clock *beside = &aligning->clocks->gpu[from->gpu];
-    struct muster_gpu_clock *clock = &aligning->clocks->gpu[to->gpu];
+    const struct muster_gpu_clock *beside = &aligning->clocks->gpu[view->member[from].gpu];
+    struct muster_gpu_clock *clock = &aligning->clocks->gpu[view->member[to].gpu];
     struct laying laying = {.clocks = aligning->clocks, .clock = clock};
-    uint32_t at_there = 0, at_here = 0;
-    const struct muster_view_op *there, *here;
-    while ((there = next_end(view, from, &at_there)) && (here = next_end(view, to, &at_here))) {
-        int order = order_of(there, here);
-        at_there += order <= 0;
-        at_here += order >= 0;
-        if (order != 0 || there->func != here->func || there->count != here->count)
-            continue;
+    const struct muster_joint_rule rule = {.takes = muster_joint_takes_common_end, .least = 2};
+    struct muster_joint joint;
+    muster_joint_begin_two(&joint, view, from, to, &rule, &laying.memory);
+    while (muster_joint_next(&joint)) {
+        const struct muster_view_op *there = joint.op[from > to], *here = joint.op[to > from];
         add_sample(&laying, here,
                    (int64_t)there->end_ns + muster_gpu_clock_offset(beside, there->end_ns) -
                        (int64_t)here->end_ns);
@@ -152,9 +127,10 @@ static void lay_by_ends(struct aligning *aligning, const struct muster_view_memb
     muster_arena_end(&laying.memory, &aligning->clocks->memory);
 }
 
-static bool is_known(const struct aligning *aligning, const struct muster_view_member *member)
+static bool is_known(const struct aligning *aligning, uint32_t member)
 {
-    return aligning->clocks->gpu[member->gpu].method != MUSTER_CLOCK_UNKNOWN;
+    uint32_t gpu = aligning->view->member[member].gpu;
+    return aligning->clocks->gpu[gpu].method != MUSTER_CLOCK_UNKNOWN;
 }
 
 /* One round through the communicators; whether a clock became known. */
@@ -164,17 +140,16 @@ static bool spread(struct aligning *aligning)
     bool more = false;
     for (uint32_t c = 0; c < view->comms; c++) {
         const struct muster_view_comm *comm = &view->comm[c];
-        const struct muster_view_member *member = &view->member[comm->first_member];
-        uint32_t from = 0;
-        while (from < comm->members && !is_known(aligning, &member[from]))
+        uint32_t first = comm->first_member, end = first + comm->members, from = first;
+        while (from < end && !is_known(aligning, from))
             from++;
-        if (from == comm->members || !muster_joint_possible(comm))
+        if (from == end || !muster_joint_possible(comm))
             continue;
-        for (uint32_t to = 0; to < comm->members; to++) {
-            if (is_known(aligning, &member[to]))
+        for (uint32_t to = first; to < end; to++) {
+            if (is_known(aligning, to))
                 continue;
-            lay_by_ends(aligning, &member[from], &member[to]);
-            more |= is_known(aligning, &member[to]);
+            lay_by_ends(aligning, from, to);
+            more |= is_known(aligning, to);
         }
     }
     return more;

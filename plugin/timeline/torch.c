@@ -85,24 +85,6 @@ static bool may_be(const struct muster_view *view, const struct muster_view_memb
     return seen->ranks < 0 || member->nranks == seen->ranks;
 }
 
-/* The member's eager collective of that number, with times; NULL: none. */
-static const struct muster_view_op *op_of(const struct muster_view *view,
-                                          const struct muster_view_member *member, int64_t number)
-{
-    uint32_t low = 0, high = member->ops;
-    const struct muster_view_op *op = &view->op[member->first_op];
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        bool before = !(op[middle].flags & MUSTER_OP_GRAPH) &&
-                      !muster_func_is_p2p(op[middle].func) && (int64_t)op[middle].number < number;
-        low = before ? middle + 1 : low;
-        high = before ? high : middle;
-    }
-    bool found = low < member->ops && (int64_t)op[low].number == number && op[low].end_ns &&
-                 !(op[low].flags & MUSTER_OP_GRAPH) && !muster_func_is_p2p(op[low].func);
-    return found ? &op[low] : NULL;
-}
-
 /* What the begins differ by if the member is the group and torch counts `shift` more than we do. */
 static void sample(struct laying *laying, const struct muster_view_member *member,
                    const char *group, int64_t shift)
@@ -112,8 +94,10 @@ static void sample(struct laying *laying, const struct muster_view_member *membe
     for (size_t i = 0; i < laying->n; i++) {
         const struct seen *seen = &laying->seen[i];
         const struct muster_view_op *op =
-            strcmp(seen->group, group) == 0 ? op_of(view, member, seen->sequence - shift) : NULL;
-        if (!op || (seen->elements >= 0 && (uint64_t)seen->elements != op->count))
+            strcmp(seen->group, group) == 0
+                ? muster_view_collective(view, member, seen->sequence - shift)
+                : NULL;
+        if (!op || !op->end_ns || (seen->elements >= 0 && (uint64_t)seen->elements != op->count))
             continue;
         laying->sample[laying->samples++] =
             (int64_t)muster_timeline_at(laying->timeline, member->gpu, op->begin_ns) - seen->at_ns;

@@ -11,23 +11,42 @@ bool muster_joint_takes_common_end(const struct muster_view *view, const struct 
     return muster_view_scored(op) && muster_joint_ends_together(op->func);
 }
 
+/* Of `joint->members` members, from `first` on, `apart` from each other. */
+static void begin(struct muster_joint *joint, uint32_t first, uint32_t apart,
+                  const struct muster_joint_rule *rule, struct muster_arena *memory)
+{
+    const struct muster_view *view = joint->view;
+    if (rule)
+        joint->rule = *rule;
+    uint32_t most = (3 * joint->members + 3) / 4;
+    if (!joint->rule.least)
+        joint->rule.least = most < 2 ? 2 : most;
+    joint->memory = memory;
+    size_t members = joint->members + 1u;
+    joint->row = muster_arena_array(memory, members, sizeof *joint->row);
+    joint->op = muster_arena_array(memory, members, sizeof(const struct muster_view_op *));
+    for (uint32_t i = 0; i < joint->members && !memory->failed; i++) {
+        const struct muster_view_member *member = &view->member[first + i * apart];
+        const struct muster_view_op *op = view->op + member->first_op;
+        joint->row[i] = (struct muster_joint_row){op, op + member->ops};
+    }
+}
+
 void muster_joint_begin(struct muster_joint *joint, const struct muster_view *view, uint32_t comm,
                         const struct muster_joint_rule *rule, struct muster_arena *memory)
 {
-    *joint = (struct muster_joint){.view = view, .comm = &view->comm[comm], .memory = memory};
-    if (rule)
-        joint->rule = *rule;
-    uint32_t most = (3 * joint->comm->members + 3) / 4;
-    if (!joint->rule.least)
-        joint->rule.least = most < 2 ? 2 : most;
-    size_t members = joint->comm->members + 1u;
-    joint->row = muster_arena_array(memory, members, sizeof *joint->row);
-    joint->op = muster_arena_array(memory, members, sizeof(const struct muster_view_op *));
-    for (uint32_t i = 0; i < joint->comm->members && !memory->failed; i++) {
-        const struct muster_view_member *member = &view->member[joint->comm->first_member + i];
-        const struct muster_view_op *first = view->op + member->first_op;
-        joint->row[i] = (struct muster_joint_row){first, first + member->ops};
-    }
+    const struct muster_view_comm *of = &view->comm[comm];
+    *joint = (struct muster_joint){.view = view, .comm = of, .members = of->members};
+    begin(joint, of->first_member, 1, rule, memory);
+}
+
+void muster_joint_begin_two(struct muster_joint *joint, const struct muster_view *view, uint32_t a,
+                            uint32_t b, const struct muster_joint_rule *rule,
+                            struct muster_arena *memory)
+{
+    *joint = (struct muster_joint){
+        .view = view, .comm = &view->comm[view->member[a].comm], .members = 2};
+    begin(joint, a < b ? a : b, a < b ? b - a : a - b, rule, memory);
 }
 
 /* Eager before replayed, then by number. */
@@ -64,7 +83,7 @@ static bool is_like(const struct muster_view_op *a, const struct muster_view_op 
 static bool sort_out(struct muster_joint *joint)
 {
     bool alike = true;
-    for (uint32_t i = 0; i < joint->comm->members; i++) {
+    for (uint32_t i = 0; i < joint->members; i++) {
         if (joint->op[i] && place_of(joint->any) < place_of(joint->op[i])) {
             joint->row[i].at = joint->op[i];
             joint->op[i] = NULL;
@@ -80,7 +99,7 @@ static bool sort_out(struct muster_joint *joint)
  * once. */
 static bool line_up(struct muster_joint *joint)
 {
-    uint32_t n = joint->comm->members;
+    uint32_t n = joint->members;
     const struct muster_view_op *lowest = NULL;
     uint64_t least = 0; /* the lowest one's place */
     bool same = true, alike = true;
@@ -118,7 +137,7 @@ bool muster_joint_next(struct muster_joint *joint)
 struct muster_joint_span muster_joint_span(const struct muster_joint *joint)
 {
     struct muster_joint_span span = {.shortest_ns = UINT64_MAX};
-    for (uint32_t i = 0; i < joint->comm->members; i++) {
+    for (uint32_t i = 0; i < joint->members; i++) {
         if (!joint->op[i])
             continue;
         uint64_t ns = joint->op[i]->end_ns - joint->op[i]->begin_ns;
@@ -126,4 +145,14 @@ struct muster_joint_span muster_joint_span(const struct muster_joint *joint)
         span.longest_ns = ns > span.longest_ns ? ns : span.longest_ns;
     }
     return span;
+}
+
+struct muster_sends muster_sends_of(const struct muster_view *view, uint32_t from, uint32_t to)
+{
+    const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
+    return (struct muster_sends){
+        .view = view,
+        .out = muster_view_stream(view, sender, MUSTER_FUNC_SEND, receiver->rank),
+        .in = muster_view_stream(view, receiver, MUSTER_FUNC_RECV, sender->rank),
+    };
 }

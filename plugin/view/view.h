@@ -226,6 +226,11 @@ struct muster_view_stream muster_view_stream(const struct muster_view *view,
                                              const struct muster_view_member *member, unsigned func,
                                              int32_t peer);
 
+/* The member's eager collective of that number; NULL: there is none. Found by halves. */
+const struct muster_view_op *muster_view_collective(const struct muster_view *view,
+                                                    const struct muster_view_member *member,
+                                                    int64_t number);
+
 /* Whom a process of the run means by `uid`; NULL: nothing describes it. Found by halves. */
 const struct muster_view_member *muster_view_member_of(const struct muster_view *view,
                                                        uint32_t process, uint32_t uid);

@@ -35,6 +35,24 @@ struct muster_view_stream muster_view_stream(const struct muster_view *view,
     return found;
 }
 
+const struct muster_view_op *muster_view_collective(const struct muster_view *view,
+                                                    const struct muster_view_member *member,
+                                                    int64_t number)
+{
+    uint32_t low = 0, high = member->ops;
+    const struct muster_view_op *op = &view->op[member->first_op];
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        bool before = !(op[middle].flags & MUSTER_OP_GRAPH) &&
+                      !muster_func_is_p2p(op[middle].func) && (int64_t)op[middle].number < number;
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    bool found = low < member->ops && (int64_t)op[low].number == number &&
+                 !(op[low].flags & MUSTER_OP_GRAPH) && !muster_func_is_p2p(op[low].func);
+    return found ? &op[low] : NULL;
+}
+
 uint64_t muster_view_first_call_unix_ns(const struct muster_view *view,
                                         const struct muster_view_comm *comm)
 {

@@ -27,18 +27,14 @@ struct pairs {
     void *arg;
 };
 
-/* Every send with the receive of the same ordinal. */
 static void pair_streams(const struct pairs *pairs, struct muster_view_stream from,
                          struct muster_view_stream to)
 {
-    const struct muster_view_op *op = pairs->graph->view->op;
-    while (from.at < from.end && to.at < to.end)
-        if (op[from.at].number == op[to.at].number)
-            pairs->pair(pairs->arg, pairs->graph, from.at++, to.at++);
-        else if (op[from.at].number < op[to.at].number)
-            from.at++;
-        else
-            to.at++;
+    const struct muster_view *view = pairs->graph->view;
+    struct muster_sends sends = {.view = view, .out = from, .in = to};
+    while (muster_sends_next(&sends))
+        pairs->pair(pairs->arg, pairs->graph, (uint32_t)(sends.send - view->op),
+                    (uint32_t)(sends.receive - view->op));
 }
 
 static void pair_member(const struct pairs *pairs, const struct muster_view_comm *comm,

@@ -5,6 +5,7 @@
 
 #include "base/hashmap.h"
 #include "diagnose/transfer/transfer.h"
+#include "view/aligned.h"
 #include "view/coverage.h"
 
 /* One transfer: of a collective, the shortest d of all ranks; of a send with its receive, the
@@ -36,17 +37,6 @@ struct muster_launches {
     uint32_t comm;
     struct muster_hashmap *of_member; /* of each of the communicator's: begin and end to place */
 };
-
-/* The sends of a member to another with their receives, one after another. */
-struct muster_sends {
-    const struct muster_view *view;
-    struct muster_view_stream out, in;
-    const struct muster_view_op *send, *receive; /* those at hand */
-};
-
-struct muster_sends muster_sends_of(const struct muster_view *view, uint32_t from, uint32_t to);
-/* False: there are no more. */
-bool muster_sends_next(struct muster_sends *sends);
 
 /* Those of the communicator's sends and receives; the caller frees. */
 void muster_launches_of(const struct muster_view *view, uint32_t comm, struct muster_arena *memory,

@@ -54,29 +54,6 @@ static uint64_t length_of(const struct muster_view_op *op)
     return op->end_ns - op->begin_ns;
 }
 
-struct muster_sends muster_sends_of(const struct muster_view *view, uint32_t from, uint32_t to)
-{
-    const struct muster_view_member *sender = &view->member[from], *receiver = &view->member[to];
-    return (struct muster_sends){
-        .view = view,
-        .out = muster_view_stream(view, sender, MUSTER_FUNC_SEND, receiver->rank),
-        .in = muster_view_stream(view, receiver, MUSTER_FUNC_RECV, sender->rank),
-    };
-}
-
-bool muster_sends_next(struct muster_sends *sends)
-{
-    bool pair = false;
-    while (!pair && sends->out.at < sends->out.end && sends->in.at < sends->in.end) {
-        sends->send = &sends->view->op[sends->out.at];
-        sends->receive = &sends->view->op[sends->in.at];
-        pair = sends->send->number == sends->receive->number;
-        sends->out.at += sends->send->number <= sends->receive->number;
-        sends->in.at += sends->receive->number <= sends->send->number;
-    }
-    return pair;
-}
-
 /* What both sides of each of the pair's sends took; `far`: where they carry the same, what the
  * least of either is by now. */
 static void note_pair(const struct muster_view *view, uint32_t from, uint32_t to, bool far,
