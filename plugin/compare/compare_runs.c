@@ -290,8 +290,8 @@ const struct muster_finding *muster_compare_hang(const struct muster_compared *c
     const struct muster_findings *b = compared->side[B].findings;
     for (size_t i = 0; i < b->n; i++) {
         const struct muster_finding *own = &b->finding[i];
-        if (muster_finding_rows[own->kind].scope == MUSTER_SCOPE_HANG && !own->resolved &&
-            !own->retracted && !muster_compare_has(compared->side[A].findings, own))
+        if (muster_finding_is_hang(own) && !own->resolved && !own->retracted &&
+            !muster_compare_has(compared->side[A].findings, own))
             return own;
     }
     return NULL;

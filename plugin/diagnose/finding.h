@@ -117,6 +117,12 @@ static inline bool muster_finding_is_late(const struct muster_finding *finding)
 
 bool muster_findings_any_late(const struct muster_findings *findings);
 
+/* What does not end, or did not while it was seen. */
+static inline bool muster_finding_is_hang(const struct muster_finding *finding)
+{
+    return muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
+}
+
 /* A process that is gone before anybody waits for it: no hang yet. */
 static inline bool muster_finding_hangs_not_yet(const struct muster_finding *finding)
 {

@@ -14,11 +14,6 @@ enum { LATE_SCANS = 2, SLOW_SCANS = 10, SCANS_TO_DROP = 3 }; /* in a row */
 /* Of two ranks one host is slower than the other for some seconds, and then the other one. */
 #define AGAINST_ONE_NS (10 * MUSTER_NS_PER_S)
 
-static bool is_hang(const struct muster_finding *finding)
-{
-    return muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
-}
-
 static bool is_slow(const struct muster_finding *finding)
 {
     return muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_SLOW;
@@ -58,7 +53,7 @@ bool muster_watch_same(const struct muster_finding *a, const struct muster_findi
         return same_death(a, b);
     if (a->kind != b->kind || a->comm != b->comm || !same_ranks(a, b))
         return false;
-    return !is_hang(a) || a->op.index == b->op.index;
+    return !muster_finding_is_hang(a) || a->op.index == b->op.index;
 }
 
 static struct muster_finding *find(const struct muster_findings *in,
@@ -100,8 +95,8 @@ static bool is_explained_otherwise(const struct muster_findings *now,
 {
     for (size_t i = 0; i < now->n; i++) {
         const struct muster_finding *finding = &now->finding[i];
-        if (is_hang(finding) && finding->comm == old->comm && finding->has_op == old->has_op &&
-            finding->op.index == old->op.index)
+        if (muster_finding_is_hang(finding) && finding->comm == old->comm &&
+            finding->has_op == old->has_op && finding->op.index == old->op.index)
             return true;
     }
     return false;
@@ -112,7 +107,7 @@ static void end_hangs(struct muster_watch *watch, const struct muster_findings *
 {
     for (size_t i = 0; i < watch->known.n; i++) {
         struct muster_finding *old = &watch->known.finding[i];
-        if (is_over(old) || watch->hold > 0 || !is_hang(old) || find(now, old))
+        if (is_over(old) || watch->hold > 0 || !muster_finding_is_hang(old) || find(now, old))
             continue;
         old->retracted = is_explained_otherwise(now, old);
         old->resolved = !old->retracted;
@@ -359,7 +354,8 @@ size_t muster_watch_hanging(const struct muster_watch *watch)
 {
     size_t n = 0;
     for (size_t i = 0; i < watch->known.n; i++)
-        n += !is_over(&watch->known.finding[i]) && is_hang(&watch->known.finding[i]) &&
+        n += !is_over(&watch->known.finding[i]) &&
+             muster_finding_is_hang(&watch->known.finding[i]) &&
              !muster_finding_hangs_not_yet(&watch->known.finding[i]);
     return n;
 }

@@ -276,7 +276,7 @@ void muster_finding_sentence(const struct muster_finding *finding, char *to, siz
         sentence[finding->kind](&text, finding);
     if (finding->retracted)
         muster_text_add(&text,
-                        muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG
+                        muster_finding_is_hang(finding)
                             ? "; that was wrong: another reason was found since"
                             : "; that does not hold: what was recorded since does not bear it out");
 }

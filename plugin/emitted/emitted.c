@@ -61,20 +61,15 @@ static bool shares_rank(const struct muster_finding *a, const struct muster_find
     return a->ranks == 0 && b->ranks == 0 && a->comm == b->comm;
 }
 
-static bool is_hang(const struct muster_finding *finding)
-{
-    return muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG;
-}
-
 /* Whether what was found in the whole run is what was emitted: also a hang that came to an end and
  * is one long wait now. */
 static bool is_that(const struct muster_finding *emitted, const struct muster_finding *found)
 {
-    bool ended = is_hang(emitted) && emitted->resolved && muster_finding_is_late(found) &&
-                 found->comm == emitted->comm;
+    bool ended = muster_finding_is_hang(emitted) && emitted->resolved &&
+                 muster_finding_is_late(found) && found->comm == emitted->comm;
     if (ended)
         return shares_rank(emitted, found);
-    if (is_hang(emitted))
+    if (muster_finding_is_hang(emitted))
         return muster_watch_same(emitted, found);
     bool alike = emitted->kind == found->kind ||
                  (muster_finding_is_late(emitted) && muster_finding_is_late(found));
@@ -98,7 +93,7 @@ static bool add_past(const struct muster_finding *emitted, struct muster_finding
     if (!past)
         return false;
     muster_finding_line(&past->evidence, "told while the job ran");
-    if (is_hang(emitted) || emitted->resolved || emitted->retracted)
+    if (muster_finding_is_hang(emitted) || emitted->resolved || emitted->retracted)
         return true;
     past->resolved = true;
     muster_finding_line(

@@ -271,8 +271,7 @@ static void put_sentence(struct muster_verdict_writer *writer, const struct must
     muster_finding_sentence(finding, text, sizeof text);
     const char *from = strstr(text, ": ");
     from = from ? from + 2 : text;
-    bool hangs = muster_finding_rows[finding->kind].scope == MUSTER_SCOPE_HANG &&
-                 !muster_finding_hangs_not_yet(finding);
+    bool hangs = muster_finding_is_hang(finding) && !muster_finding_hangs_not_yet(finding);
     if (!hangs && finding->kind == MUSTER_FINDING_HANG_DEAD)
         put_gone(writer, finding);
     else if (hangs)

@@ -71,7 +71,7 @@ static void hear_ras(const char *where, struct muster_look **order, size_t n)
     for (size_t i = 0; i < n; i++) {
         for (size_t f = 0; f < order[i]->findings.n; f++) {
             struct muster_finding *finding = &order[i]->findings.finding[f];
-            if (muster_finding_rows[finding->kind].scope != MUSTER_SCOPE_HANG || finding->resolved)
+            if (!muster_finding_is_hang(finding) || finding->resolved)
                 continue;
             if (!asked) {
                 asked = true;
