@@ -177,12 +177,16 @@ static int read_run(const struct bench *bench, struct times *times, struct muste
     const struct muster_run_query query = {
         .run = &dir, .runs = 1, .segment_dir = bench->segment_dir, .streamed = true};
     struct muster_run run;
+    struct muster_view view = {0};
     struct muster_report report;
     uint64_t begin = muster_now_ns();
     if (muster_run_load(&query, &run, err))
         return -1;
     uint64_t loaded = muster_now_ns();
-    if (muster_report_of_run(&run, MUSTER_BY_OP, &report, err)) {
+    bool built = muster_view_of_run_aligned(&run, &view, err) == 0 &&
+                 muster_report_build(&view, MUSTER_BY_OP, &report, err) == 0;
+    muster_view_free(&view);
+    if (!built) {
         muster_run_free(&run);
         return -1;
     }

@@ -233,14 +233,3 @@ int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,
 {
     return muster_diagnose_view_meanwhile(view, hang_ns, NULL, findings, err);
 }
-
-int muster_diagnose_run(const struct muster_run *run, uint64_t hang_ns,
-                        struct muster_findings *findings, struct muster_err *err)
-{
-    struct muster_view view;
-    if (muster_view_of_run(run, &view, err) != 0)
-        return -1;
-    int rc = muster_diagnose_view(&view, hang_ns, findings, err);
-    muster_view_free(&view);
-    return rc;
-}

@@ -4,13 +4,10 @@
 
 #include "base/err.h"
 #include "diagnose/finding.h"
-#include "run/run.h"
 #include "view/view.h"
 
-/* Fills a zeroed *findings, which the caller frees in any case. */
-int muster_diagnose_run(const struct muster_run *run, uint64_t hang_ns,
-                        struct muster_findings *findings, struct muster_err *err);
-/* The same of a view of a run; of one that was fed by hand without hangs. */
+/* Of a view of a run; of one that was fed by hand without hangs. Fills a zeroed *findings, which
+ * the caller frees in any case. */
 int muster_diagnose_view(const struct muster_view *view, uint64_t hang_ns,
                          struct muster_findings *findings, struct muster_err *err);
 

@@ -216,17 +216,6 @@ int muster_report_build(const struct muster_view *view, enum muster_report_by by
     return result;
 }
 
-int muster_report_of_run(const struct muster_run *run, enum muster_report_by by,
-                         struct muster_report *report, struct muster_err *err)
-{
-    struct muster_view view;
-    if (muster_view_of_run_aligned(run, &view, err))
-        return -1;
-    int result = muster_report_build(&view, by, report, err);
-    muster_view_free(&view);
-    return result;
-}
-
 void muster_report_free(struct muster_report *report)
 {
     muster_arena_free(&report->memory);

@@ -15,7 +15,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "run/run.h"
 #include "view/view.h"
 
 /* What one row of `op` stands for. */
@@ -166,9 +165,6 @@ struct muster_report {
  * Fails only when memory runs out. */
 int muster_report_build(const struct muster_view *view, enum muster_report_by by,
                         struct muster_report *report, struct muster_err *err);
-/* The same with a view of its own. */
-int muster_report_of_run(const struct muster_run *run, enum muster_report_by by,
-                         struct muster_report *report, struct muster_err *err);
 void muster_report_free(struct muster_report *report);
 __attribute__((format(printf, 2, 3))) void muster_report_add_gap(struct muster_report *report,
                                                                  const char *fmt, ...);

@@ -36,20 +36,6 @@ const char *muster_drop_name(unsigned drop)
     return drop < MUSTER_DROPS ? words[drop] : "unknown";
 }
 
-const char *muster_exit_name(unsigned exit_state)
-{
-    switch (exit_state) {
-    case MUSTER_EXIT_OPEN:
-        return "open";
-    case MUSTER_EXIT_EXITED:
-        return "exited";
-    case MUSTER_EXIT_FINALIZED:
-        return "finalized";
-    default:
-        return "unknown";
-    }
-}
-
 const char *muster_policy_state_name(unsigned state)
 {
     static const char *const words[MUSTER_POLICY_STATES] = {

@@ -383,7 +383,6 @@ _Static_assert(sizeof(struct muster_seg_comm) <= MUSTER_SEG_ENTRY_BYTES &&
 _Static_assert(sizeof(struct muster_segment) <= 1 << 20, "the default budget of /dev/shm");
 
 const char *muster_drop_name(unsigned drop);
-const char *muster_exit_name(unsigned exit_state);
 /* "none", "active", "invalid", "refused". */
 const char *muster_policy_state_name(unsigned state);
 

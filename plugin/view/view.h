@@ -164,8 +164,8 @@ struct muster_view {
 int muster_view_of_run(const struct muster_run *run, struct muster_view *view,
                        struct muster_err *err);
 
-/* Likewise, but only aligned: what each GPU did in between is not looked at. order, self_ns, before
- * and queued stay unknown. */
+/* Likewise, but only aligned: what each GPU did in between is not looked at. Of a GPU what finish
+ * sets stays 0, of an operation self_known and queued stay unknown. */
 int muster_view_of_run_aligned(const struct muster_run *run, struct muster_view *view,
                                struct muster_err *err);
 

@@ -111,12 +111,14 @@ static void in_child(const struct place *place, child_fn *child)
 static void report_on(const struct muster_run_query *query)
 {
     struct muster_run run;
+    struct muster_view view = {0};
     struct muster_report report;
     struct muster_err err;
 
     if (muster_run_load(query, &run, &err) != 0)
         return;
-    if (muster_report_of_run(&run, MUSTER_BY_OP, &report, &err) == 0) {
+    if (muster_view_of_run_aligned(&run, &view, &err) == 0 &&
+        muster_report_build(&view, MUSTER_BY_OP, &report, &err) == 0) {
         FILE *out = fopen("/dev/null", "we");
         const struct muster_report_show show = {.rows = MUSTER_ROWS_BOTH};
         muster_report_json(&report, NULL, NULL, out);
@@ -125,6 +127,7 @@ static void report_on(const struct muster_run_query *query)
         fclose(out);
         muster_report_free(&report);
     }
+    muster_view_free(&view);
     muster_run_free(&run);
 }
 

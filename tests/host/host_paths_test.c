@@ -117,6 +117,17 @@ static void one_rank(struct standin *nccl)
     standin_comm_destroy(comm);
 }
 
+static int diagnose_run(const struct muster_run *run, struct muster_findings *findings,
+                        struct muster_err *err)
+{
+    struct muster_view view;
+    if (muster_view_of_run(run, &view, err) != 0)
+        return -1;
+    int rc = muster_diagnose_view(&view, 10 * MUSTER_NS_PER_S, findings, err);
+    muster_view_free(&view);
+    return rc;
+}
+
 /* A run of two ranks, its variables "NAME=value ...", and the findings about paths. */
 static void run_job(struct standin_testbed *testbed, const char *variables,
                     struct muster_findings *findings)
@@ -137,7 +148,7 @@ static void run_job(struct standin_testbed *testbed, const char *variables,
     }
     assert_int_equal(testbed->run.processes, RANKS);
     memset(findings, 0, sizeof *findings);
-    if (muster_diagnose_run(&testbed->run, 10 * MUSTER_NS_PER_S, findings, &err) != 0)
+    if (diagnose_run(&testbed->run, findings, &err) != 0)
         fail_msg("%s", err.text);
 }
 
@@ -410,7 +421,7 @@ static void facts_are_in_the_log_too(void **state)
     struct muster_run_query query = {.run = &run, .runs = 1, .segment_dir = testbed.segment_dir};
     assert_int_equal(muster_run_load(&query, &testbed.run, &err), 0);
     memset(&findings, 0, sizeof findings);
-    assert_int_equal(muster_diagnose_run(&testbed.run, 10 * MUSTER_NS_PER_S, &findings, &err), 0);
+    assert_int_equal(diagnose_run(&testbed.run, &findings, &err), 0);
     expect_disabled(&testbed, &findings);
     muster_findings_free(&findings);
     standin_testbed_end(&testbed);

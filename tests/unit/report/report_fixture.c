@@ -144,9 +144,12 @@ void fixture_add(struct muster_run *run, size_t p, struct muster_op op)
 
 struct muster_report fixture_report(const struct muster_run *run, enum muster_report_by by)
 {
+    struct muster_view view;
     struct muster_report report;
     struct muster_err err = {""};
-    assert_int_equal(muster_report_of_run(run, by, &report, &err), 0);
+    assert_int_equal(muster_view_of_run_aligned(run, &view, &err), 0);
+    assert_int_equal(muster_report_build(&view, by, &report, &err), 0);
+    muster_view_free(&view);
     return report;
 }
 
