@@ -83,6 +83,15 @@ class House(unittest.TestCase):
                                  f"see {ROOMS}")
         self.none(wrong)
 
+    def test_a_room_includes_all_that_it_may(self):
+        unused = {room: set(others) for room, others in read_rooms().items()}
+        for path in files("plugin"):
+            if path.endswith((".c", ".h")):
+                text = "\n".join(lines(path))
+                unused[os.path.dirname(path)[len("plugin/"):]] -= set(re.findall(r'^#include "(.+)/[^/\n]+"', text, re.M))
+        self.none([f"{room} does not include {other} any more; see {ROOMS}"
+                   for room, others in unused.items() for other in sorted(others)])
+
     def test_the_table_names_the_rooms_there_are(self):
         here = {os.path.dirname(path)[len("plugin/"):] for path in files("plugin")
                 if path.endswith((".c", ".h"))}
