@@ -1,19 +1,133 @@
 #include "oplog/log_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "oplog/log_decode.h"
-#include "oplog/log_load.h"
 #include "oplog/log_scan.h"
 #include "segment/image.h"
 #include "segment/segment_check.h"
 #include "segment/segment_reader.h"
+
+/* ---- what of the file is read ---- */
+
+/* A log's bytes as far as they can mean something: its header, and those slots in which a frame may
+ * begin. So a file that is larger than what was ever written to it (sparse, grown by somebody else,
+ * zeros) costs no memory, and where it has holes no time. */
+struct log_bytes {
+    uint8_t *data; /* the header's area, then slot after slot */
+    size_t bytes;
+    uint64_t *slot_at;   /* where each of these slots lies in the file; NULL: as in the file */
+    bool tail;           /* the last of them is the last of the file */
+    unsigned damaged;    /* slots left out that hold something else than frames or zeros */
+    uint64_t damaged_at; /* the first of them */
+};
+
+struct loading {
+    struct log_bytes *log;
+    const char *path;
+    int fd;
+    uint64_t size; /* of the file, when it was opened */
+    size_t room, slots;
+};
+
+/* Whether a frame may begin in it: only where its magic stands. */
+static bool may_hold_frame(const uint8_t *slot, size_t bytes)
+{
+    for (size_t at = 0; bytes - at >= sizeof(struct muster_log_frame); at += 8) {
+        uint32_t magic;
+        memcpy(&magic, slot + at, sizeof(magic));
+        if (magic == MUSTER_LOG_FRAME_MAGIC)
+            return true;
+    }
+    return false;
+}
+
+/* What begins with zeros is a slot that was never used. */
+static void note_left_out(struct log_bytes *log, uint64_t at, const uint8_t *slot, size_t bytes)
+{
+    uint32_t magic = 0;
+    if (bytes >= sizeof(struct muster_log_frame))
+        memcpy(&magic, slot, sizeof(magic));
+    if (!magic)
+        return;
+    if (!log->damaged)
+        log->damaged_at = at;
+    log->damaged++;
+}
+
+static int load_slot(struct loading *loading, uint64_t at, bool *more, struct muster_err *err)
+{
+    struct log_bytes *log = loading->log;
+    uint64_t left = loading->size - at;
+    size_t wanted = left < MUSTER_LOG_SLOT_BYTES ? (size_t)left : MUSTER_LOG_SLOT_BYTES;
+    if (!muster_reserve(&log->data, &loading->room, log->bytes + MUSTER_LOG_SLOT_BYTES, 1) ||
+        !muster_grow(&log->slot_at, loading->slots, sizeof(*log->slot_at)))
+        return muster_fail_memory(err, loading->path);
+    uint8_t *slot = log->data + log->bytes;
+    ssize_t got = muster_file_read(loading->fd, slot, wanted, (off_t)at);
+    if (got < 0)
+        return muster_fail(err, "%s: %s", loading->path, strerror(errno));
+    *more = (size_t)got == wanted && left > wanted;
+    log->tail = false;
+    if (may_hold_frame(slot, (size_t)got)) {
+        log->slot_at[loading->slots++] = at;
+        log->bytes += (size_t)got;
+        log->tail = !*more;
+    } else {
+        note_left_out(log, at, slot, (size_t)got);
+    }
+    return 0;
+}
+
+static int load(struct loading *loading, struct muster_err *err)
+{
+    struct log_bytes *log = loading->log;
+    bool more = loading->size > MUSTER_LOG_HEADER_BYTES;
+    if (!muster_reserve(&log->data, &loading->room, MUSTER_LOG_HEADER_BYTES, 1))
+        return muster_fail_memory(err, loading->path);
+    ssize_t got = muster_file_read(loading->fd, log->data, MUSTER_LOG_HEADER_BYTES, 0);
+    if (got < 0)
+        return muster_fail(err, "%s: %s", loading->path, strerror(errno));
+    log->bytes = (size_t)got;
+    uint64_t at = MUSTER_LOG_HEADER_BYTES;
+    while (more && log->bytes >= MUSTER_LOG_HEADER_BYTES &&
+           (at = muster_log_next_slot(loading->fd, at, loading->size)) < loading->size) {
+        if (load_slot(loading, at, &more, err) != 0)
+            return -1;
+        at += MUSTER_LOG_SLOT_BYTES;
+    }
+    return 0;
+}
+
+static void free_bytes(struct log_bytes *log)
+{
+    free(log->data);
+    free(log->slot_at);
+    memset(log, 0, sizeof(*log));
+}
+
+/* As far as the file went when it was opened: what it grows by meanwhile is not read. On failure
+ * nothing is to be freed. */
+static int load_file(const char *path, struct log_bytes *log, struct muster_err *err)
+{
+    size_t size;
+    struct loading loading = {.log = log, .path = path, .fd = muster_file_open(path, &size, err)};
+    memset(log, 0, sizeof(*log));
+    if (loading.fd < 0)
+        return -1;
+    loading.size = size;
+    int rc = load(&loading, err);
+    close(loading.fd);
+    if (rc != 0)
+        free_bytes(log);
+    return rc;
+}
+
+/* ---- what stands in it ---- */
 
 /* How a log is read. */
 struct reading {
@@ -150,8 +264,8 @@ int muster_log_parse(const char *name, const void *data, size_t bytes, struct mu
 static int read_file(const char *path, struct reading reading, struct muster_log *log,
                      struct muster_err *err)
 {
-    struct muster_log_bytes in;
-    if (muster_log_load(path, &in, err) != 0)
+    struct log_bytes in;
+    if (load_file(path, &in, err) != 0)
         return -1;
     reading.scan.data = in.data;
     reading.scan.bytes = in.bytes;
@@ -160,7 +274,7 @@ static int read_file(const char *path, struct reading reading, struct muster_log
     reading.left_out = in.damaged;
     reading.left_out_at = in.damaged_at;
     int rc = parse(path, reading, log, err);
-    muster_log_bytes_free(&in);
+    free_bytes(&in);
     return rc;
 }
 

@@ -1,6 +1,8 @@
 #include "oplog/log_scan.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "segment/segment_reader.h"
@@ -165,4 +167,12 @@ int muster_log_parse_header(const char *name, const uint8_t *data, size_t bytes,
         return -1;
     *to = header;
     return 0;
+}
+
+uint64_t muster_log_next_slot(int fd, uint64_t at, uint64_t size)
+{
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+    if (data < 0) /* a file system that does not know holes has none */
+        return errno == ENXIO ? size : at;
+    return at + ((uint64_t)data - at) / MUSTER_LOG_SLOT_BYTES * MUSTER_LOG_SLOT_BYTES;
 }

@@ -28,6 +28,10 @@ bool muster_log_scan_slot(struct muster_log_scan *scan, size_t at, size_t end);
 /* A stretch that could not be read. */
 void muster_log_damage(const struct muster_log_scan *scan, size_t at);
 
+/* From the slot at `at` on the first with a byte that was ever written; `size` where there is none.
+ * Moves the file's offset. */
+uint64_t muster_log_next_slot(int fd, uint64_t at, uint64_t size);
+
 /* For qsort. */
 int muster_log_by_sequence(const void *a, const void *b);
 

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "oplog/log_decode.h"
-#include "oplog/log_load.h"
 #include "oplog/log_scan.h"
 #include "segment/image.h"
 #include "segment/segment_check.h"
