@@ -112,6 +112,13 @@ class House(unittest.TestCase):
         self.assertGreater(len(named), 100)
         self.none(sorted(named - here))
 
+    def test_the_pages_of_findings_have_every_kind(self):
+        kinds = re.findall(r"^ +ROW\(\w+, +(\w+),", "\n".join(lines("plugin/base/finding_kinds.h")), re.M)
+        self.assertGreater(len(kinds), 10)
+        for page, begin in (("docs/finding-kinds.md", "## "), ("docs/reference/diagnose.md", "| ")):
+            named = " ".join(line for line in lines(page) if line.startswith(begin))
+            self.none([f"{page}: no {begin.strip()} {kind}" for kind in kinds if not re.search(rf"\b{kind}\b", named)])
+
     def test_every_fuzz_target_has_a_rate(self):
         targets = set(re.findall(r"muster_fuzz\((\w+) ", "\n".join(lines("tests/fuzz/CMakeLists.txt"))))
         rates = set(re.findall(r"^\| fuzz_(\w+) \| .+ \| [\d,]+( \*)? \|$", "\n".join(lines("CONTRIBUTING.md")), re.M))
