@@ -68,18 +68,18 @@ bool muster_build_members(struct muster_build *build);
 struct muster_place muster_build_place(const struct muster_build *build, uint32_t process,
                                        uint32_t uid);
 
-/* classes.c: index of the class, made if `make`; MUSTER_NO_CLASS: none, or out of memory. */
+/* Index of the class, made if `make`; MUSTER_NO_CLASS: none, or out of memory. */
 uint32_t muster_build_class(struct muster_build *build, const struct muster_class_key *key,
                             bool make);
 
-/* classes.c: adds a segment's row. */
+/* Adds a segment's row. */
 void muster_totals_add_row(struct muster_totals *totals, const struct muster_seg_row *row,
                            struct muster_arena *memory);
 /* p50 and p99 in us of n values, if they are all that `totals` counts, else of its histogram;
  * NAN where nothing is timed. The first value is value[0]. */
 void muster_totals_quantiles(const struct muster_totals *totals, const uint64_t *value, size_t n,
                              double *p50_us, double *p99_us);
-/* tally.c: counts everything, compares the ranks. */
+/* Counts everything, compares the ranks. */
 void muster_build_tally(struct muster_build *build);
 /* The row that the report makes of operations like `own`, of that rank in that communicator, which
  * is that entry of the report's ranks (MUSTER_NO_ENTRY: of all). */
