@@ -38,8 +38,8 @@ int muster_agent_once(const struct muster_agent_options *options, bool open_metr
 /* SIGINT and SIGTERM are left to muster_agent_serve by all threads that are made from now on. */
 void muster_agent_block_signals(void);
 
-/* Serves them at `listen` until SIGINT or SIGTERM; says where on `log`, and which segments are of
- * another format, unless that is NULL. `web`:
+/* Serves them at `listen` until SIGINT or SIGTERM; logs where, and which segments are of
+ * another format, on `log`, unless that is NULL. `web`:
  * a web configuration file, or NULL. */
 int muster_agent_serve(const struct muster_agent_options *options, const char *listen,
                        const char *web, FILE *log, struct muster_err *err);

@@ -13,7 +13,7 @@
 
 struct muster_agent_job;
 
-/* `who`: one of its processes, which says of which run and host the others are. NULL: no memory. */
+/* `who`: one of its processes, whose run and host are those of the others. NULL: no memory. */
 struct muster_agent_job *muster_agent_job_new(const struct muster_seg_identity *who, uint32_t uid,
                                               uint64_t hang_ns);
 void muster_agent_job_free(struct muster_agent_job *job);

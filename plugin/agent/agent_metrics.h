@@ -8,7 +8,7 @@
 #include "agent/agent_watch.h"
 #include "agent/exposition.h"
 
-/* `news` may be of a moment before the sample: what it says of runs that have ended is left out.
+/* `news` may be of a moment before the sample: what it has of runs that have ended is left out.
  * `took_ns`: what reading the sample took. Of the options only
  * `more` is asked; NULL: there are none. Returns how many series were written. */
 size_t muster_agent_metrics(const struct muster_agent_options *options,

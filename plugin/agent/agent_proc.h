@@ -1,7 +1,7 @@
 /*
- * What the kernel tells of a recorded process, beside its segment: whose job it is, and what
+ * What the kernel knows of a recorded process, beside its segment: whose job it is, and what
  * muster's own threads take. Reads /proc only; what is not readable stays empty. A process in
- * another PID namespace is not found, and nothing is told.
+ * another PID namespace is not found, and nothing is known of it.
  */
 #ifndef MUSTER_AGENT_AGENT_PROC_H
 #define MUSTER_AGENT_AGENT_PROC_H
@@ -15,7 +15,7 @@ struct muster_agent_proc {
     char job_id[MUSTER_AGENT_WORD]; /* the scheduler's; "": none is known */
     char step_id[MUSTER_AGENT_WORD];
     char pod_uid[MUSTER_AGENT_WORD]; /* Kubernetes' */
-    char pod[MUSTER_AGENT_WORD];     /* its name and namespace, where its variables tell */
+    char pod[MUSTER_AGENT_WORD];     /* its name and namespace, where its variables have them */
     char namespace[MUSTER_AGENT_WORD];
     uint32_t tid[MUSTER_AGENT_THREADS]; /* muster's threads in it */
     unsigned tids;

@@ -57,7 +57,7 @@ struct muster_agent_comm {
     char name[MUSTER_SEG_NAME];
 };
 
-/* The processes of one user whose run directories have one name: what series are told apart by. */
+/* The processes of one user whose run directories have one name: what series differ in. */
 struct muster_agent_run {
     char name[MUSTER_AGENT_NAME]; /* last part of the directory */
     uint32_t uid;

@@ -39,7 +39,7 @@ struct muster_agent_watch_options {
     const char *segment_dir;
     bool all;         /* segments of all users */
     uint64_t hang_ns; /* how long nothing may move */
-    FILE *log;        /* what is not understood is said there; NULL: nowhere */
+    FILE *log;        /* what is not understood is logged there; NULL: nowhere */
     /* After each look at a job: its late ranks that hold now, none once it is over; NULL: nobody
      * asks. */
     void (*report)(void *arg, uint32_t uid, const char *run_dir,

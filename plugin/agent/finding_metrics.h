@@ -33,8 +33,8 @@ struct muster_finding_metrics {
 void muster_finding_metrics_add(struct muster_finding_metrics *to, size_t most, const char *run,
                                 uint32_t uid, const struct muster_finding *finding);
 
-/* `ever`: muster_findings_total as its help says who counts. `zeros`: also the costs and counts
- * that are 0. */
+/* `ever`: muster_findings_total as its help describes who counts. `zeros`: also the costs and
+ * counts that are 0. */
 void muster_finding_metrics_print(const struct muster_finding_metrics *metrics,
                                   const struct muster_family *ever, bool zeros,
                                   struct muster_exposition *to);

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/* A listening socket of ADDR:PORT, [ADDR]:PORT or :PORT; -1: err says why. `name` becomes where it
+/* A listening socket of ADDR:PORT, [ADDR]:PORT or :PORT; -1, with err. `name` becomes where it
  * really listens, as a client may write it. */
 int muster_listen_open(const char *where, char *name, size_t size, struct muster_err *err);
 

@@ -14,7 +14,7 @@ MOST_FILES, MOST_LINES, MOST_FUNCTION_LINES, MOST_COLUMNS = 40, 599, 60, 110
 RETIRED = {r"(un)?judg\w*": "evaluate", r"tell\w*|told": "emit, publish, report", r"say\w*|said": "describe, log, put",
            r"guilt\w*": "culprit", r"blam\w*": "name, attribute"}
 # Rooms whose comments still have such words.
-WORDY = {"agent", "diagnose/live", "diagnose/straggler"}
+WORDY = {"diagnose/straggler"}
 
 # Pages with tables wider than MOST_COLUMNS: no page comes to them, and one that has none any more goes.
 WIDE_TABLES = {"README.md", *(f"docs/{page}.md" for page in (

@@ -42,7 +42,7 @@ struct muster_live {
     struct muster_live_slow slow;
     bool emitted_gpu;             /* that two ranks use one GPU */
     bool finds_slow;              /* somebody asked for late ranks, slow transfers or paths */
-    struct muster_live_peer self; /* as its own memory tells it */
+    struct muster_live_peer self; /* as its own memory has it */
     struct muster_live_motions own, all; /* of its own ranks; of the host's, when they were read */
     char leader[MUSTER_SEG_PATH + 300];  /* segment of one that goes before this process and is
                                             awake; "": this one leads */
@@ -66,7 +66,7 @@ static struct muster_seg_identity own_identity(const struct muster_live *live)
     return who;
 }
 
-/* ---- telling ---- */
+/* ---- emitting ---- */
 
 static void open_file(struct muster_live *live)
 {
@@ -212,7 +212,7 @@ static void abort_if_due(const struct muster_live *live, uint64_t now_ns)
 /* ---- looking ---- */
 
 /* Whether there is something to evaluate: nothing has moved for the threshold, something moves
- * again that was found to hang, or a process went a moment ago or is told as gone. */
+ * again that was found to hang, or a process went a moment ago or is emitted as gone. */
 static bool worth_evaluating(struct muster_live *live, uint64_t now_ns)
 {
     bool moved =
@@ -239,7 +239,7 @@ static bool has_to_look(struct muster_live *live, uint64_t now_ns)
                                                        live->evaluated_ns, live->again_ns, now_ns));
 }
 
-/* What the leader tells is not for others to tell; should this process take over, it is new here.
+/* What the leader emits is not for others to emit; should this process take over, it is new here.
  */
 static void keep_led(const struct muster_live *live, struct muster_findings *now)
 {

@@ -65,7 +65,7 @@ static size_t culprit_of(const struct muster_live_peers *peers,
 {
     for (size_t i = 0; i < peers->n && finding->ranks > 0; i++) {
         const struct muster_live_peer *peer = &peers->peer[i];
-        /* The start time tells a process of another pid namespace from one of ours. */
+        /* By the start time a process of another pid namespace is known from one of ours. */
         if (peer->alive && peer->identity.rank == finding->rank[0] &&
             muster_live_holds(peer, finding->comm) &&
             muster_process_start_ticks((pid_t)peer->identity.pid) == peer->identity.start_ticks)
@@ -83,7 +83,7 @@ static void pair_of(const struct muster_live_evidence *evidence,
     muster_evidence_read(&here, peers->peer[i].identity.pid, &pair[1]);
 }
 
-/* One that lives on the host of who is gone says whether memory ran out. */
+/* One that lives on the host of who is gone shows whether memory ran out. */
 static void add_gone(const struct muster_live_evidence *evidence,
                      const struct muster_live_peers *peers, uint64_t now_ns,
                      struct muster_finding *finding)

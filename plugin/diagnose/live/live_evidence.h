@@ -1,4 +1,4 @@
-/* Readings of the processes of a run on this host, taken now and then, to say what changed. */
+/* Readings of the processes of a run on this host, taken now and then, to show what changed. */
 #ifndef MUSTER_DIAGNOSE_LIVE_LIVE_EVIDENCE_H
 #define MUSTER_DIAGNOSE_LIVE_LIVE_EVIDENCE_H
 

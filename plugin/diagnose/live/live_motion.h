@@ -10,7 +10,7 @@ struct muster_live_motion {
     uint64_t id;
     uint64_t mark, next; /* of all its ranks: when it moved last, and as it is gone through */
     uint64_t since_ns;
-    uint64_t moved_ns; /* the newest that its ranks tell */
+    uint64_t moved_ns; /* the newest of its ranks */
     uint64_t calls;
     bool seen; /* in this round */
     bool idle; /* all its ranks called the same, and all of it has ended: nobody waits in it */
@@ -24,9 +24,9 @@ struct muster_live_motions {
     bool from_outside; /* the job may have stood still for long when the first look comes */
 };
 
-/* Takes what `n` processes say. A communicator that is new here has stood still for as long as
- * `before` says, which may be NULL; else, from outside, since the newest call or end that its ranks
- * tell. Returns whether anything moved. Without memory communicators are left out. */
+/* Takes what `n` processes show. A communicator that is new here has stood still for as long as it
+ * has in `before`, which may be NULL; else, from outside, since the newest call or end of its
+ * ranks. Returns whether anything moved. Without memory communicators are left out. */
 bool muster_live_motions_take(struct muster_live_motions *motions,
                               const struct muster_live_peer *peer, size_t n,
                               const struct muster_live_motions *before, uint64_t now_ns);

@@ -97,7 +97,7 @@ bool muster_live_is_awake(const char *path)
     return whole && is_fresh(heartbeat_ns);
 }
 
-/* Torn entries do no harm: they only say that something moves. */
+/* Torn entries do no harm: they only show that something moves. */
 void muster_live_calls_of(const struct muster_segment *segment, unsigned entries,
                           struct muster_live_peer *peer)
 {

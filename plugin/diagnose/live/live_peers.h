@@ -74,7 +74,7 @@ struct muster_live_peer *muster_live_peer_at(const struct muster_live_peers *pee
                                              const char *path);
 void muster_live_peers_free(struct muster_live_peers *peers);
 
-/* Sets what is told of the communicators in the first `entries` of a segment's table: `comm` and
+/* Sets what is known of the communicators in the first `entries` of a segment's table: `comm` and
  * what counts it. */
 void muster_live_calls_of(const struct muster_segment *segment, unsigned entries,
                           struct muster_live_peer *peer);
@@ -82,7 +82,7 @@ void muster_live_calls_of(const struct muster_segment *segment, unsigned entries
  * price of eight bytes. */
 bool muster_live_is_awake(const char *path);
 
-/* Whether to look at who is gone: a process has been for long enough to be told of while others
+/* Whether to look at who is gone: a process has been for long enough to be emitted while others
  * live, and had not been at `evaluated_ns`; or one is `named` and that look is `again_ns` ago. For
  * each look: it notes who is gone. */
 bool muster_live_gone_due(struct muster_live_peers *peers, bool named, uint64_t evaluated_ns,
