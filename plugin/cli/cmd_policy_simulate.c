@@ -60,7 +60,7 @@ static const struct muster_rule *rule_of(const struct result *result,
 
 static bool any_known(const struct muster_sim_class *class)
 {
-    return class->effects && class->effect[0].by != MUSTER_PERIOD_NONE;
+    return class->effects && class->effect[0].by != MUSTER_MEASURE_NONE;
 }
 
 static void put_effect(const struct muster_sim_class *class, const struct muster_sim_effect *effect,
@@ -71,10 +71,10 @@ static void put_effect(const struct muster_sim_class *class, const struct muster
     if (effect->clock_ratio > 0)
         snprintf(clock, sizeof clock, " (%.2f by the quickest rank's clock)", effect->clock_ratio);
     switch (effect->by) {
-    case MUSTER_PERIOD_BEAT:
+    case MUSTER_MEASURE_BEAT:
         fprintf(out, "      %s took %.2f times as long%s", variant, effect->ratio, clock);
         break;
-    case MUSTER_PERIOD_CLOCK:
+    case MUSTER_MEASURE_CLOCK:
         fprintf(out, "      %s took %.2f times as long by the quickest rank's clock alone", variant,
                 effect->ratio);
         break;
@@ -155,8 +155,8 @@ static void each_note(const struct result *result, void (*put)(void *to, const c
         would |= class->ops && class->change == MUSTER_CHANGE_WOULD;
         gathers |= class->ops && class->cell->func != class->cell->query.func;
         for (unsigned e = 0; class->ops && class->change && e < class->effects; e++) {
-            beats |= class->effect[e].by == MUSTER_PERIOD_BEAT;
-            clocks |= class->effect[e].by == MUSTER_PERIOD_NONE;
+            beats |= class->effect[e].by == MUSTER_MEASURE_BEAT;
+            clocks |= class->effect[e].by == MUSTER_MEASURE_NONE;
         }
     }
     if (gathers)
@@ -235,7 +235,7 @@ static void json_ratio(struct muster_json *json, const char *key, double ratio)
 static void json_changes(struct muster_json *json, const struct result *result,
                          const struct muster_sim_class *class)
 {
-    static const char *const by[MUSTER_STEP_PERIODS] = {NULL, "beat", "clock"};
+    static const char *const by[MUSTER_MEASURES] = {NULL, "beat", "clock"};
     const struct muster_rule *rule = rule_of(result, class);
     muster_json_str(json, "change", muster_change_name(class->change));
     muster_json_array(json, "keeps");

@@ -7,7 +7,7 @@
 #include "base/sort.h"
 #include "base/text.h"
 #include "segment/identity.h"
-#include "view/step_period.h"
+#include "view/measure.h"
 
 /* One operation, all ranks together. */
 struct sample {
@@ -165,7 +165,7 @@ int muster_run_samples_read(const struct muster_view *view, struct muster_run_sa
 {
     struct reading reading = {
         .view = view, .samples = samples, .ended_before = muster_view_ended_before(view)};
-    const struct muster_step_period_reader reader = {&reading, take, take_beat};
+    const struct muster_measure_reader reader = {&reading, take, take_beat};
     *samples = (struct muster_run_samples){.ranks = view->gpus};
     samples->rank = muster_arena_array(&samples->memory, view->gpus, sizeof *samples->rank);
     bool good = samples->rank && reading.ended_before;
@@ -173,7 +173,7 @@ int muster_run_samples_read(const struct muster_view *view, struct muster_run_sa
         samples->rank[g].rank = view->gpu[g].rank;
         samples->rank[g].host = muster_compare_host(view, g);
     }
-    good = good && muster_step_period_read(view, &reader) == 0;
+    good = good && muster_measure_read(view, &reader) == 0;
     if (good)
         fill_classes(&reading);
     samples->ops = reading.n;

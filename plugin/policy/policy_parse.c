@@ -26,9 +26,10 @@ static void report(struct muster_policy_parser *parser, struct muster_yaml_place
     parser->emit(parser->to, &message);
 }
 
-__attribute__((format(printf, 4, 0))) static void word(struct muster_policy_parser *parser,
-                                                       struct muster_yaml_place place, bool warning,
-                                                       const char *fmt, va_list args)
+__attribute__((format(printf, 4, 0))) static void format(struct muster_policy_parser *parser,
+                                                         struct muster_yaml_place place,
+                                                         bool warning, const char *fmt,
+                                                         va_list args)
 {
     char text[512];
     vsnprintf(text, sizeof text, fmt, args);
@@ -41,7 +42,7 @@ bool muster_policy_error(struct muster_policy_parser *parser, struct muster_yaml
 {
     va_list args;
     va_start(args, fmt);
-    word(parser, place, false, fmt, args);
+    format(parser, place, false, fmt, args);
     va_end(args);
     return false;
 }
@@ -51,7 +52,7 @@ void muster_policy_warn(struct muster_policy_parser *parser, struct muster_yaml_
 {
     va_list args;
     va_start(args, fmt);
-    word(parser, place, true, fmt, args);
+    format(parser, place, true, fmt, args);
     va_end(args);
 }
 

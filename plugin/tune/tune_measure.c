@@ -117,9 +117,9 @@ static bool keep(struct muster_tune_sample *sample, struct bins *bins)
     sample->points = 0;
     for (size_t i = 0; sample->point && i < bins->n; i++) {
         struct bin *bin = &bins->bin[i];
-        size_t beats = bin->beats >= MUSTER_PERIOD_OPS ? bin->beats : 0;
-        sample->rare += bin->n < MUSTER_PERIOD_OPS;
-        if (bin->n >= MUSTER_PERIOD_OPS) {
+        size_t beats = bin->beats >= MUSTER_MEASURE_OPS ? bin->beats : 0;
+        sample->rare += bin->n < MUSTER_MEASURE_OPS;
+        if (bin->n >= MUSTER_MEASURE_OPS) {
             sample->point[sample->points++] =
                 (struct muster_tune_point){.class = bin->class,
                                            .choice = bin->choice,
@@ -138,9 +138,9 @@ int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_
                              struct muster_err *err)
 {
     struct bins bins = {.bin = NULL};
-    struct muster_step_period_reader reader = {&bins, add, add_beat};
+    struct muster_measure_reader reader = {&bins, add, add_beat};
     bool whole =
-        muster_step_period_read(view, &reader) == 0 && !bins.arena.failed && keep(sample, &bins);
+        muster_measure_read(view, &reader) == 0 && !bins.arena.failed && keep(sample, &bins);
     muster_arena_free(&bins.arena);
     if (!whole)
         return muster_fail_memory(err, "the measurements");
@@ -150,7 +150,7 @@ int muster_tune_measure_view(const struct muster_view *view, struct muster_tune_
     return muster_fail(err,
                        "no collective was timed on two ranks often enough (at least %d of one "
                        "size after the first three)",
-                       MUSTER_PERIOD_OPS);
+                       MUSTER_MEASURE_OPS);
 }
 
 int muster_tune_measure(const char *dir, struct muster_tune_sample *sample, struct muster_err *err)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "view/step_period.h"
+#include "view/measure.h"
 #include "view/view.h"
 
 struct muster_tune_class {
@@ -42,7 +42,7 @@ struct muster_tune_sample {
 };
 
 /* From a run directory recorded with full timing: beat and clock of each class
- * (view/step_period.h). Classes with fewer operations than MUSTER_PERIOD_OPS are left out, fewer
+ * (view/measure.h). Classes with fewer operations than MUSTER_MEASURE_OPS are left out, fewer
  * beats are unknown. -1 where nothing was timed. Free the sample with muster_tune_sample_free. */
 int muster_tune_measure(const char *dir, struct muster_tune_sample *sample, struct muster_err *err);
 /* The same from what was loaded. */

@@ -64,16 +64,16 @@ static bool took_effect(const struct muster_tune_track *track,
     return ran->algo == algo && ran->proto == proto;
 }
 
-static double point_us(const struct muster_tune_point *point, enum muster_step_period by)
+static double point_us(const struct muster_tune_point *point, enum muster_measure by)
 {
-    return by == MUSTER_PERIOD_BEAT ? point->beat_us : point->us;
+    return by == MUSTER_MEASURE_BEAT ? point->beat_us : point->us;
 }
 
 /* The median of the runs without a policy so far. */
-static double base_us(const struct muster_tune_track *track, enum muster_step_period by)
+static double base_us(const struct muster_tune_track *track, enum muster_measure by)
 {
-    return by == MUSTER_PERIOD_BEAT ? median_of(track->base_beat_us, track->base_beats)
-                                    : median_of(track->base_us, track->bases);
+    return by == MUSTER_MEASURE_BEAT ? median_of(track->base_beat_us, track->base_beats)
+                                     : median_of(track->base_us, track->bases);
 }
 
 static double screened_ratio(const struct muster_tune_track *track,
@@ -106,9 +106,9 @@ static void evaluate(struct muster_tune_screened *seen, struct muster_tune_track
     struct muster_tune_lane option = {
         .choice = *wanted,
         .ran = point->choice,
-        .by = muster_step_period_of(beats, track->base.algo, point->choice.algo)};
+        .by = muster_measure_of(beats, track->base.algo, point->choice.algo)};
     seen->ran++;
-    if (option.by == MUSTER_PERIOD_NONE) {
+    if (option.by == MUSTER_MEASURE_NONE) {
         track->unevaluated = true;
         return;
     }
@@ -288,8 +288,8 @@ static void add_pair(struct muster_tune_lane *lane, const struct muster_tune_poi
 static bool comparable(const struct muster_tune_lane *lane, const struct muster_tune_point *without,
                        const struct muster_tune_point *with)
 {
-    return muster_step_period_of(lane->by == MUSTER_PERIOD_BEAT, without->choice.algo,
-                                 with->choice.algo) == lane->by &&
+    return muster_measure_of(lane->by == MUSTER_MEASURE_BEAT, without->choice.algo,
+                             with->choice.algo) == lane->by &&
            point_us(without, lane->by) > 0 && point_us(with, lane->by) > 0;
 }
 

@@ -25,7 +25,7 @@ enum {
 struct muster_tune_lane {
     struct muster_tune_choice choice; /* of the rule; all 0: none */
     struct muster_tune_choice ran;    /* what it became */
-    enum muster_step_period by;
+    enum muster_measure by;
     double screened_us; /* by it, in the one run that chose it */
     double log_ratio[MUSTER_TUNE_ROUNDS], with_us[MUSTER_TUNE_ROUNDS];
     unsigned n;

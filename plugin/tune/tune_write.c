@@ -54,7 +54,7 @@ void muster_tune_format_left_out(char *to, size_t size, size_t rare, size_t unev
     char few[80] = "", incomparable[80] = "";
     if (rare) {
         snprintf(few, sizeof few, "%zu class%s with fewer than %d operations a run", rare,
-                 rare == 1 ? "" : "es", MUSTER_PERIOD_OPS);
+                 rare == 1 ? "" : "es", MUSTER_MEASURE_OPS);
     }
     if (unevaluated) {
         snprintf(incomparable, sizeof incomparable,
@@ -121,7 +121,7 @@ static void write_evidence(FILE *out, const struct muster_tune_rule *rule)
     fprintf(out, "  # %u pairs of runs, %" PRIu32 " operations a run.\n", evidence->interval.n,
             evidence->ops);
     fprintf(out, "  # %s: %s without, %s with.\n",
-            evidence->by == MUSTER_PERIOD_CLOCK
+            evidence->by == MUSTER_MEASURE_CLOCK
                 ? "By the quickest rank's clock, as the time to the next one is not known"
                 : "From the start of one to the start of the next",
             before_us, after_us);

@@ -7,13 +7,13 @@
 #include "base/arena.h"
 #include "tune/tune_measure.h"
 #include "tune/tune_stats.h"
-#include "view/step_period.h"
+#include "view/measure.h"
 
 /* What was measured of a rule. */
 struct muster_tune_evidence {
     struct muster_tune_choice before; /* NCCL's own */
     struct muster_tune_choice after;  /* with the rule */
-    enum muster_step_period by;
+    enum muster_measure by;
     double before_us, after_us; /* by it: medians of the runs' medians */
     uint32_t ops;               /* of a run */
     struct muster_tune_interval interval;

@@ -98,31 +98,31 @@ static void put_cause(struct muster_verdict_writer *writer, const struct muster_
     muster_finding_causes(finding, causes, sizeof causes);
     switch (finding->cause) {
     case MUSTER_CAUSE_GPU:
-        muster_verdict_word(
+        muster_verdict_put(
             writer,
             "Cause: the GPU%s. The calls were queued in time, and the GPU came late to them.",
             place);
-        muster_verdict_word(
+        muster_verdict_put(
             writer,
             "Cause: the GPU. The calls were queued in time, and the GPU came late to them.");
-        muster_verdict_word(writer, "Cause: the GPU, not the host.");
+        muster_verdict_put(writer, "Cause: the GPU, not the host.");
         break;
     case MUSTER_CAUSE_HOST:
-        muster_verdict_word(
+        muster_verdict_put(
             writer, "Cause: the host%s. The process called late, and its GPU had nothing to do.",
             place);
-        muster_verdict_word(
+        muster_verdict_put(
             writer, "Cause: the host. The process called late, and its GPU had nothing to do.");
-        muster_verdict_word(writer, "Cause: the host, not the GPU.");
+        muster_verdict_put(writer, "Cause: the host, not the GPU.");
         break;
     case MUSTER_CAUSE_UNKNOWN:
         if (causes[0]) {
-            muster_verdict_word(writer, "Causes: %s.", causes);
-            muster_verdict_word(writer, "Cause: not the same for all.");
+            muster_verdict_put(writer, "Causes: %s.", causes);
+            muster_verdict_put(writer, "Cause: not the same for all.");
             break;
         }
-        muster_verdict_word(writer, "Cause: not known, GPU or host%s.", place);
-        muster_verdict_word(writer, "Cause: not known, GPU or host.");
+        muster_verdict_put(writer, "Cause: not known, GPU or host%s.", place);
+        muster_verdict_put(writer, "Cause: not known, GPU or host.");
         break;
     }
     muster_verdict_end_line(writer);
@@ -139,16 +139,15 @@ static void put_late(struct muster_verdict_writer *writer, const struct muster_v
     bool host = finding->kind == MUSTER_FINDING_LATE_HOST;
     const char *s = finding->ranks == 1 || host ? "s" : "";
     if (finding->mode == MUSTER_MODE_MOVES) {
-        muster_verdict_word(writer, "%s hold this job back, one after the other: it loses %s.", who,
-                            loss);
-        muster_verdict_word(writer, "%s hold this job back by turns: it loses %s.", rank, loss);
+        muster_verdict_put(writer, "%s hold this job back, one after the other: it loses %s.", who,
+                           loss);
+        muster_verdict_put(writer, "%s hold this job back by turns: it loses %s.", rank, loss);
     }
-    muster_verdict_word(writer, "%s hold%s this job back: the others wait, and it loses %s.", who,
-                        s, loss);
-    muster_verdict_word(writer, "%s hold%s this job back: it loses %s.", who, s, loss);
-    muster_verdict_word(writer, "%s hold%s this job back: %.2g %% lost.", who, s, 100 * lost.share);
-    muster_verdict_word(writer, "%s hold%s this job back: %.2g %% lost.", rank, s,
-                        100 * lost.share);
+    muster_verdict_put(writer, "%s hold%s this job back: the others wait, and it loses %s.", who, s,
+                       loss);
+    muster_verdict_put(writer, "%s hold%s this job back: it loses %s.", who, s, loss);
+    muster_verdict_put(writer, "%s hold%s this job back: %.2g %% lost.", who, s, 100 * lost.share);
+    muster_verdict_put(writer, "%s hold%s this job back: %.2g %% lost.", rank, s, 100 * lost.share);
     muster_verdict_end_line(writer);
     put_cause(writer, finding);
 }
@@ -175,18 +174,18 @@ static void put_transfer(struct muster_verdict_writer *writer, const struct must
     put_loss(loss, sizeof loss, &lost);
     if (finding->ranks >= 2) {
         put_ends(from, to, sizeof from, finding);
-        muster_verdict_word(writer, "The transfer from %s to %s holds this job back: it loses %s.",
-                            from, to, loss);
-        muster_verdict_word(writer, "Slow transfer from %s to %s: the job loses %s.", from, to,
-                            loss);
-        muster_verdict_word(writer, "Slow transfer from %s to %s.", from, to);
-        muster_verdict_word(writer, "Slow transfer from rank %" PRId32 " to rank %" PRId32 ".",
-                            finding->rank[0], finding->rank[1]);
+        muster_verdict_put(writer, "The transfer from %s to %s holds this job back: it loses %s.",
+                           from, to, loss);
+        muster_verdict_put(writer, "Slow transfer from %s to %s: the job loses %s.", from, to,
+                           loss);
+        muster_verdict_put(writer, "Slow transfer from %s to %s.", from, to);
+        muster_verdict_put(writer, "Slow transfer from rank %" PRId32 " to rank %" PRId32 ".",
+                           finding->rank[0], finding->rank[1]);
     } else {
-        muster_verdict_word(
+        muster_verdict_put(
             writer, "Transfers in communicator %016" PRIx64 " hold this job back: it loses %s.",
             finding->comm, loss);
-        muster_verdict_word(writer, "Slow transfers: the job loses %s.", loss);
+        muster_verdict_put(writer, "Slow transfers: the job loses %s.", loss);
     }
     muster_verdict_end_line(writer);
 }
@@ -238,13 +237,13 @@ static void put_hang(struct muster_verdict_writer *writer, const struct muster_f
                         finding->cost_s / finding->victims);
     }
     if (finding->has_op && verb) {
-        muster_verdict_word(writer, "%s: %s %s %s; %s.", hang_word(over), who, verb, op, waits);
-        muster_verdict_word(writer, "Hang: %s %s %s; %s.", who, verb, op, waits);
-        muster_verdict_word(writer, "Hang: %s %s %s.", who, verb, op);
+        muster_verdict_put(writer, "%s: %s %s %s; %s.", hang_word(over), who, verb, op, waits);
+        muster_verdict_put(writer, "Hang: %s %s %s; %s.", who, verb, op, waits);
+        muster_verdict_put(writer, "Hang: %s %s %s.", who, verb, op);
     } else if (finding->kind == MUSTER_FINDING_HANG_STUCK && finding->has_op) {
-        muster_verdict_word(writer, "%s: all ranks entered %s and none ends it; %s.",
-                            hang_word(over), op, waits);
-        muster_verdict_word(writer, "Hang: all ranks entered %s, none ends it.", op);
+        muster_verdict_put(writer, "%s: all ranks entered %s and none ends it; %s.",
+                           hang_word(over), op, waits);
+        muster_verdict_put(writer, "Hang: all ranks entered %s, none ends it.", op);
     }
 }
 
@@ -255,12 +254,12 @@ static void put_gone(struct muster_verdict_writer *writer, const struct muster_f
     const char *is = finding->ranks == 1 ? "is" : "are", *went = muster_finding_went_words(finding);
     put_who(who, sizeof who, finding);
     muster_verdict_put_ranks(ranks, sizeof ranks, "R", finding->rank, finding->ranks);
-    muster_verdict_word(writer,
-                        "%s %s gone, %s, while the others live on: whoever calls "
-                        "communicator %016" PRIx64 " next waits for %s.",
-                        who, is, went, finding->comm, finding->ranks == 1 ? "it" : "them");
-    muster_verdict_word(writer, "%s %s gone, %s; the others live on.", who, is, went);
-    muster_verdict_word(writer, "%s %s gone; the others live on.", ranks, is);
+    muster_verdict_put(writer,
+                       "%s %s gone, %s, while the others live on: whoever calls "
+                       "communicator %016" PRIx64 " next waits for %s.",
+                       who, is, went, finding->comm, finding->ranks == 1 ? "it" : "them");
+    muster_verdict_put(writer, "%s %s gone, %s; the others live on.", who, is, went);
+    muster_verdict_put(writer, "%s %s gone; the others live on.", ranks, is);
 }
 
 /* "hang_absent: rank 2 ..." without the kind; hangs are named with their word. */
@@ -276,8 +275,8 @@ static void put_sentence(struct muster_verdict_writer *writer, const struct must
         put_gone(writer, finding);
     else if (hangs)
         put_hang(writer, finding, over);
-    muster_verdict_word(writer, "%s%s%s.", hangs ? hang_word(over) : "", hangs ? ": " : "", from);
-    muster_verdict_word(writer, "%s%s.", hangs ? "Hang: " : "", from);
+    muster_verdict_put(writer, "%s%s%s.", hangs ? hang_word(over) : "", hangs ? ": " : "", from);
+    muster_verdict_put(writer, "%s%s.", hangs ? "Hang: " : "", from);
     muster_verdict_end_line(writer);
 }
 
@@ -290,20 +289,19 @@ static void put_calls(struct muster_verdict_writer *writer, const struct muster_
     put_who(who, sizeof who, finding);
     muster_verdict_put_ranks(ranks, sizeof ranks, "r", finding->rank, finding->ranks);
     who[0] = 'r';
-    muster_verdict_word(writer, "Ranks disagree on call #%" PRIu64 ": %s called %s.",
-                        finding->op.index, who,
-                        tie ? "different things" : "something else than the others");
-    muster_verdict_word(writer, "Ranks disagree on call #%" PRIu64 ", %s: %s.", finding->op.index,
-                        func, ranks);
+    muster_verdict_put(writer, "Ranks disagree on call #%" PRIu64 ": %s called %s.",
+                       finding->op.index, who,
+                       tie ? "different things" : "something else than the others");
+    muster_verdict_put(writer, "Ranks disagree on call #%" PRIu64 ", %s: %s.", finding->op.index,
+                       func, ranks);
     muster_verdict_end_line(writer);
     if (finding->evidence.n >= 2) {
-        muster_verdict_word(writer, "Seen: %s; %s.", finding->evidence.line[0],
-                            finding->evidence.line[1]);
-        muster_verdict_word(writer, "%s; %s.", finding->evidence.line[0],
-                            finding->evidence.line[1]);
+        muster_verdict_put(writer, "Seen: %s; %s.", finding->evidence.line[0],
+                           finding->evidence.line[1]);
+        muster_verdict_put(writer, "%s; %s.", finding->evidence.line[0], finding->evidence.line[1]);
     }
     if (finding->evidence.n) {
-        muster_verdict_word(writer, "Seen: %s.", finding->evidence.line[0]);
+        muster_verdict_put(writer, "Seen: %s.", finding->evidence.line[0]);
         muster_verdict_end_line(writer);
     }
 }
@@ -323,11 +321,11 @@ static void put_held(struct muster_verdict_writer *writer, const struct muster_v
         put_sentence(writer, finding, is_over(view));
     }
     if (!has_cause && finding->evidence.n) {
-        muster_verdict_word(writer, "Seen: %s.", finding->evidence.line[0]);
+        muster_verdict_put(writer, "Seen: %s.", finding->evidence.line[0]);
         muster_verdict_end_line(writer);
     }
     if (finding->advice[0]) {
-        muster_verdict_word(writer, "Next: %s.", finding->advice);
+        muster_verdict_put(writer, "Next: %s.", finding->advice);
         muster_verdict_end_line(writer);
     }
 }
@@ -347,17 +345,17 @@ static void put_waited(struct muster_verdict_writer *writer, double waited)
 {
     if (waited < waited_much)
         return;
-    muster_verdict_word(
+    muster_verdict_put(
         writer,
         "Yet ranks waited for %.2g %% of the time, each for others in turn. Next: see busbw "
         "below, or "
         "`muster compare` with a good run.",
         100 * waited);
-    muster_verdict_word(
+    muster_verdict_put(
         writer,
         "Yet ranks waited %.2g %% of the time, in turn. Next: `muster compare` with a good run.",
         100 * waited);
-    muster_verdict_word(writer, "Yet ranks waited %.2g %% of the time, in turn.", 100 * waited);
+    muster_verdict_put(writer, "Yet ranks waited %.2g %% of the time, in turn.", 100 * waited);
     muster_verdict_end_line(writer);
 }
 
@@ -366,27 +364,26 @@ static void put_nobody(struct muster_verdict_writer *writer,
                        const struct muster_finding_clean *clean, bool but_graphs)
 {
     if (but_graphs) {
-        muster_verdict_word(writer, "Nobody is seen to hold this job back, but its CUDA graph "
-                                    "replays were not timed.");
-        muster_verdict_word(writer, "Nobody is seen to be late; CUDA graph replays are not timed.");
+        muster_verdict_put(writer, "Nobody is seen to hold this job back, but its CUDA graph "
+                                   "replays were not timed.");
+        muster_verdict_put(writer, "Nobody is seen to be late; CUDA graph replays are not timed.");
     }
-    muster_verdict_word(writer, "Nobody holds this job back.");
+    muster_verdict_put(writer, "Nobody holds this job back.");
     muster_verdict_end_line(writer);
-    muster_verdict_word(writer,
-                        "%" PRIu64 " operations of %" PRIu32 " of %" PRIu32
-                        " ranks were compared; %" PRIu64
-                        " us of delay in one of five would have been found.",
-                        clean->compared, clean->seen, clean->nranks,
-                        (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
-    muster_verdict_word(
+    muster_verdict_put(writer,
+                       "%" PRIu64 " operations of %" PRIu32 " of %" PRIu32
+                       " ranks were compared; %" PRIu64
+                       " us of delay in one of five would have been found.",
+                       clean->compared, clean->seen, clean->nranks,
+                       (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
+    muster_verdict_put(
         writer, "%" PRIu64 " operations compared; %" PRIu64 " us in one of five would be found.",
         clean->compared, (uint64_t)(clean->least_ns / MUSTER_NS_PER_US));
     muster_verdict_end_line(writer);
     if (but_graphs) {
-        muster_verdict_word(writer,
-                            "Next: where most of a step is a graph, record with `muster run "
-                            "--timing channels`, which times replays inside one host.");
-        muster_verdict_word(writer, "Next: `muster run --timing channels` times replays.");
+        muster_verdict_put(writer, "Next: where most of a step is a graph, record with `muster run "
+                                   "--timing channels`, which times replays inside one host.");
+        muster_verdict_put(writer, "Next: `muster run --timing channels` times replays.");
         muster_verdict_end_line(writer);
     }
 }
@@ -433,12 +430,12 @@ static void put_unknown(struct muster_verdict_writer *writer, const struct muste
 {
     const char *next;
     const char *why = why_unknown(view, clean, &next);
-    muster_verdict_word(writer, "Cannot tell whether anybody holds this job back: %s.", why);
-    muster_verdict_word(writer, "Cannot tell who holds this job back: %s.", why);
-    muster_verdict_word(writer, "No verdict: %s.", why);
+    muster_verdict_put(writer, "Cannot tell whether anybody holds this job back: %s.", why);
+    muster_verdict_put(writer, "Cannot tell who holds this job back: %s.", why);
+    muster_verdict_put(writer, "No verdict: %s.", why);
     muster_verdict_end_line(writer);
     if (next[0]) {
-        muster_verdict_word(writer, "Next: %s.", next);
+        muster_verdict_put(writer, "Next: %s.", next);
         muster_verdict_end_line(writer);
     }
 }
@@ -452,7 +449,7 @@ static void put_no_memory(struct muster_verdict_writer *writer)
         .state = verdict->finding ? MUSTER_VERDICT_HELD : MUSTER_VERDICT_UNKNOWN,
         .no_memory = true,
     };
-    muster_verdict_word(writer, "No verdict: out of memory. Next: again, where more is free.");
+    muster_verdict_put(writer, "No verdict: out of memory. Next: again, where more is free.");
     muster_verdict_end_line(writer);
 }
 

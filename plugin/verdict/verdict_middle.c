@@ -64,12 +64,11 @@ static bool find(const struct muster_view *view, struct short_fall *found)
 
 static void put_calls(struct muster_verdict_writer *writer, const struct short_fall *found)
 {
-    muster_verdict_word(writer,
-                        "This job ended, or hung, in the middle: rank %" PRId32 " made %" PRIu64
-                        " of the %" PRIu64 " calls that others made in communicator %016" PRIx64
-                        ".",
-                        found->least_gpu->rank, found->least, found->most, found->comm->id);
-    muster_verdict_word(
+    muster_verdict_put(writer,
+                       "This job ended, or hung, in the middle: rank %" PRId32 " made %" PRIu64
+                       " of the %" PRIu64 " calls that others made in communicator %016" PRIx64 ".",
+                       found->least_gpu->rank, found->least, found->most, found->comm->id);
+    muster_verdict_put(
         writer, "Ended in the middle: rank %" PRId32 " made %" PRIu64 " calls, others %" PRIu64 ".",
         found->least_gpu->rank, found->least, found->most);
     muster_verdict_end_line(writer);
@@ -77,30 +76,30 @@ static void put_calls(struct muster_verdict_writer *writer, const struct short_f
 
 static void put_calls_next(struct muster_verdict_writer *writer, const struct short_fall *found)
 {
-    muster_verdict_word(
+    muster_verdict_put(
         writer, "Next: if it hung, run `muster diagnose --live` while it hangs (of a recording: "
                 "`muster replay --hold 20`); that tells why.");
-    muster_verdict_word(writer,
-                        "Next: read the end of rank %" PRId32 "'s own output; if it hangs again, "
-                        "`muster diagnose --live` tells why.",
-                        found->least_gpu->rank);
-    muster_verdict_word(writer, "Next: `muster diagnose --live` while it hangs.");
+    muster_verdict_put(writer,
+                       "Next: read the end of rank %" PRId32 "'s own output; if it hangs again, "
+                       "`muster diagnose --live` tells why.",
+                       found->least_gpu->rank);
+    muster_verdict_put(writer, "Next: `muster diagnose --live` while it hangs.");
     muster_verdict_end_line(writer);
 }
 
 static void put_one_death(struct muster_verdict_writer *writer, const struct short_fall *found)
 {
     const struct muster_view_gpu *gpu = found->least_gpu;
-    muster_verdict_word(writer,
-                        "Rank %" PRId32 " (%s) was killed or crashed, and the job ended: it made "
-                        "%" PRIu64 " of the %" PRIu64
-                        " calls that others made in communicator %016" PRIx64 ".",
-                        gpu->rank, gpu->host, found->least, found->most, found->comm->id);
-    muster_verdict_word(writer,
-                        "Rank %" PRId32 " (%s) was killed or crashed after %" PRIu64
-                        " calls; others made %" PRIu64 ".",
-                        gpu->rank, gpu->host, found->least, found->most);
-    muster_verdict_word(writer, "Rank %" PRId32 " was killed or crashed.", gpu->rank);
+    muster_verdict_put(writer,
+                       "Rank %" PRId32 " (%s) was killed or crashed, and the job ended: it made "
+                       "%" PRIu64 " of the %" PRIu64
+                       " calls that others made in communicator %016" PRIx64 ".",
+                       gpu->rank, gpu->host, found->least, found->most, found->comm->id);
+    muster_verdict_put(writer,
+                       "Rank %" PRId32 " (%s) was killed or crashed after %" PRIu64
+                       " calls; others made %" PRIu64 ".",
+                       gpu->rank, gpu->host, found->least, found->most);
+    muster_verdict_put(writer, "Rank %" PRId32 " was killed or crashed.", gpu->rank);
     muster_verdict_end_line(writer);
 }
 
@@ -108,25 +107,25 @@ static void put_deaths(struct muster_verdict_writer *writer, const struct short_
 {
     char ranks[64];
     muster_verdict_put_ranks(ranks, sizeof ranks, "R", found->died, found->deaths);
-    muster_verdict_word(writer,
-                        "%s were killed or crashed, and the job ended: rank %" PRId32
-                        " (%s) made %" PRIu64 " of the %" PRIu64
-                        " calls that others made in communicator %016" PRIx64 ".",
-                        ranks, found->least_gpu->rank, found->least_gpu->host, found->least,
-                        found->most, found->comm->id);
-    muster_verdict_word(writer, "%s were killed or crashed.", ranks);
+    muster_verdict_put(writer,
+                       "%s were killed or crashed, and the job ended: rank %" PRId32
+                       " (%s) made %" PRIu64 " of the %" PRIu64
+                       " calls that others made in communicator %016" PRIx64 ".",
+                       ranks, found->least_gpu->rank, found->least_gpu->host, found->least,
+                       found->most, found->comm->id);
+    muster_verdict_put(writer, "%s were killed or crashed.", ranks);
     muster_verdict_end_line(writer);
 }
 
 static void put_death_next(struct muster_verdict_writer *writer, const struct short_fall *found)
 {
-    muster_verdict_word(writer,
-                        "Next: give what the job printed to `muster doctor --log FILE`, and look "
-                        "on %s into `dmesg` for the out-of-memory killer and GPU errors (Xid).",
-                        found->least_gpu->host);
-    muster_verdict_word(writer, "Next: `muster doctor --log FILE` of its output; `dmesg` on %s.",
-                        found->least_gpu->host);
-    muster_verdict_word(writer, "Next: `muster doctor --log FILE`.");
+    muster_verdict_put(writer,
+                       "Next: give what the job printed to `muster doctor --log FILE`, and look "
+                       "on %s into `dmesg` for the out-of-memory killer and GPU errors (Xid).",
+                       found->least_gpu->host);
+    muster_verdict_put(writer, "Next: `muster doctor --log FILE` of its output; `dmesg` on %s.",
+                       found->least_gpu->host);
+    muster_verdict_put(writer, "Next: `muster doctor --log FILE`.");
     muster_verdict_end_line(writer);
 }
 
@@ -145,7 +144,7 @@ bool muster_verdict_write_middle(struct muster_verdict_writer *writer,
     else
         put_calls(writer, &found);
     if (clean) {
-        muster_verdict_word(writer, "Before that nobody held it back.");
+        muster_verdict_put(writer, "Before that nobody held it back.");
         muster_verdict_end_line(writer);
     }
     if (death)

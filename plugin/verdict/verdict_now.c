@@ -82,21 +82,21 @@ static void put_waiting(struct muster_verdict_writer *writer, const struct waiti
     snprintf(op, sizeof op, "%s", muster_whereabout_in(&waiting->one));
     op[strcspn(op, "(")] = '\0'; /* without its size; a space stays */
     if (whom[0]) {
-        muster_verdict_word(writer, "%s %s waited %.0f s in %sfor %s; not yet called a hang.", who,
-                            have, waiting->since_s, op, whom);
-        muster_verdict_word(writer, "%s %s waited %.0f s for %s; no hang yet.", who, have,
-                            waiting->since_s, whom);
-        muster_verdict_word(writer, "Waiting %.0f s for %s; no hang yet.", waiting->since_s, whom);
+        muster_verdict_put(writer, "%s %s waited %.0f s in %sfor %s; not yet called a hang.", who,
+                           have, waiting->since_s, op, whom);
+        muster_verdict_put(writer, "%s %s waited %.0f s for %s; no hang yet.", who, have,
+                           waiting->since_s, whom);
+        muster_verdict_put(writer, "Waiting %.0f s for %s; no hang yet.", waiting->since_s, whom);
     } else {
-        muster_verdict_word(writer, "%s %s been in %sfor %.0f s; not yet called a hang.", who, have,
-                            op, waiting->since_s);
-        muster_verdict_word(writer, "All are in %sfor %.0f s; no hang yet.", op, waiting->since_s);
+        muster_verdict_put(writer, "%s %s been in %sfor %.0f s; not yet called a hang.", who, have,
+                           op, waiting->since_s);
+        muster_verdict_put(writer, "All are in %sfor %.0f s; no hang yet.", op, waiting->since_s);
     }
     muster_verdict_end_line(writer);
-    muster_verdict_word(
+    muster_verdict_put(
         writer,
         "Next: look again in some seconds; a hang is named after MUSTER_HANG_SECONDS (10).");
-    muster_verdict_word(writer, "Next: look again in some seconds.");
+    muster_verdict_put(writer, "Next: look again in some seconds.");
     muster_verdict_end_line(writer);
 }
 

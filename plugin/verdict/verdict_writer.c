@@ -7,7 +7,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 
-void muster_verdict_word(struct muster_verdict_writer *writer, const char *fmt, ...)
+void muster_verdict_put(struct muster_verdict_writer *writer, const char *fmt, ...)
 {
     char *line = writer->verdict->line[writer->verdict->lines];
     va_list args;

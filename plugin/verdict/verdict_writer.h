@@ -17,8 +17,8 @@ struct muster_verdict_writer {
 };
 
 /* A wording of the line under way, the longest first: taken if none before it fitted. */
-__attribute__((format(printf, 2, 3))) void muster_verdict_word(struct muster_verdict_writer *writer,
-                                                               const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void muster_verdict_put(struct muster_verdict_writer *writer,
+                                                              const char *fmt, ...);
 /* The line is over; what fits in no wording is cut. */
 void muster_verdict_end_line(struct muster_verdict_writer *writer);
 

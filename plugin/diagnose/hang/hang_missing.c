@@ -91,8 +91,8 @@ static void describe_queued(struct muster_hang_case *hang, uint64_t number)
                             number, most - 1);
 }
 
-static void word(const struct muster_hang_cases *cases, struct muster_hang_case *hang,
-                 const struct muster_hang_facts *facts, uint64_t number)
+static void describe(const struct muster_hang_cases *cases, struct muster_hang_case *hang,
+                     const struct muster_hang_facts *facts, uint64_t number)
 {
     struct muster_finding *finding = &hang->finding;
     muster_hang_case_op(hang, number, muster_hang_call_of_any(hang->comm, number));
@@ -184,7 +184,7 @@ static bool died_inside(struct muster_hang_cases *cases, struct muster_hang_comm
     }
     if (facts->done > 0 && facts->done < number)
         number = facts->done;
-    word(cases, hang, facts, number);
+    describe(cases, hang, facts, number);
     note_dead(cases, hang);
     return true;
 }
@@ -217,7 +217,7 @@ bool muster_hang_evaluate_dead(struct muster_hang_cases *cases, struct muster_ha
         muster_hang_case_undo(cases);
         return free || died_inside(cases, comm, facts);
     }
-    word(cases, hang, facts, number);
+    describe(cases, hang, facts, number);
     note_dead(cases, hang);
     return true;
 }
@@ -332,6 +332,6 @@ bool muster_hang_evaluate_missing(struct muster_hang_cases *cases, struct muster
         facts->all_seen && (proven || !are_elsewhere(cases, hang)))
         name_who_went_ahead(hang, number, missing, proven);
     else
-        word(cases, hang, facts, number);
+        describe(cases, hang, facts, number);
     return true;
 }

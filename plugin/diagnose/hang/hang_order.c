@@ -28,8 +28,8 @@ static int order_of(const struct muster_hang_member *one, uint64_t a,
 }
 
 /* What stands in `finding`: role CULPRIT becomes those that are named, the rest waits. */
-static void word(struct muster_hang_case *hang, const struct muster_hang_comm *other, bool tie,
-                 bool proof)
+static void describe(struct muster_hang_case *hang, const struct muster_hang_comm *other, bool tie,
+                     bool proof)
 {
     struct muster_finding *finding = &hang->finding;
     finding->kind = MUSTER_FINDING_HANG_ORDER;
@@ -70,7 +70,7 @@ static void name_sides(struct muster_hang_case *hang, const struct muster_hang_c
         else if (counter)
             hang->role[i] = waiting <= missing ? MUSTER_HANG_BOTH : MUSTER_HANG_VICTIM;
     }
-    word(hang, other, missing == waiting, proof);
+    describe(hang, other, missing == waiting, proof);
 }
 
 /* Whether every missing rank called into `other` what a rank that waits here called there only

@@ -42,7 +42,8 @@ static void report_unseen(const struct muster_hang_cases *cases,
                         comm->id, number, comm->nranks - comm->members);
 }
 
-static void word(struct muster_hang_case *hang, const struct muster_hang_facts *facts, bool first)
+static void describe(struct muster_hang_case *hang, const struct muster_hang_facts *facts,
+                     bool first)
 {
     const struct muster_hang_comm *comm = hang->comm;
     uint32_t proxies = 0;
@@ -94,7 +95,7 @@ bool muster_hang_evaluate_stuck(struct muster_hang_cases *cases, struct muster_h
                         number == 0 ? "it is the communicator's first operation"
                                     : "%" PRIu64 " operations before it ended",
                         number);
-    word(hang, facts, number == 0);
+    describe(hang, facts, number == 0);
     return true;
 }
 
@@ -163,6 +164,6 @@ bool muster_hang_evaluate_stuck_pairs(struct muster_hang_cases *cases,
                             pair->send ? "send" : "receive", pair->posted ? pair->posted - 1 : 0);
     }
     if (hang)
-        word(hang, facts, false);
+        describe(hang, facts, false);
     return true;
 }

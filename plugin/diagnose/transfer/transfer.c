@@ -130,8 +130,8 @@ static double s(uint64_t ns)
     return (double)ns / (double)MUSTER_NS_PER_S;
 }
 
-static void word(const struct muster_view *view, const struct crossing *own,
-                 const struct moved *moved, struct muster_finding *finding)
+static void describe(const struct muster_view *view, const struct crossing *own,
+                     const struct moved *moved, struct muster_finding *finding)
 {
     const struct muster_view_comm *comm = &view->comm[own->comm];
     const struct muster_view_net *net = own->net;
@@ -296,7 +296,7 @@ static void describe_way(const struct muster_view *view, struct crossings *cross
         memory->failed = true;
         return;
     }
-    word(view, own, &moved, finding);
+    describe(view, own, &moved, finding);
     finding->cost_s = cost_s[USUAL];
     finding->cost_low_s = cost_s[LEAST];
     finding->cost_high_s = cost_s[MOST];

@@ -103,8 +103,8 @@ static double us(uint64_t ns)
     return (double)ns / (double)MUSTER_NS_PER_US;
 }
 
-static void word(const struct change *change, const struct whole *whole, double covered_ns,
-                 struct muster_finding *finding)
+static void describe(const struct change *change, const struct whole *whole, double covered_ns,
+                     struct muster_finding *finding)
 {
     finding->cost_s = (whole->took_ns - whole->usual_ns) / (double)MUSTER_NS_PER_S;
     finding->cost_share = covered_ns > 0 ? (whole->took_ns - whole->usual_ns) / covered_ns : 0;
@@ -153,7 +153,7 @@ int muster_transfer_history(const struct muster_view *view, uint32_t comm, uint3
         result = finding ? 0 : -1;
         if (finding) {
             muster_transfer_name(view, comm, from, to, sorted->at[best.at].op, finding);
-            word(&best, &whole, covered, finding);
+            describe(&best, &whole, covered, finding);
         }
     }
     return result;

@@ -74,8 +74,8 @@ static bool stands_out(const struct muster_transfer_class *at, size_t n)
            usual <= SPREAD * (double)at[0].median_ns;
 }
 
-static void word(const struct muster_transfer_class *at, size_t n, double covered_ns,
-                 struct muster_finding *finding)
+static void describe(const struct muster_transfer_class *at, size_t n, double covered_ns,
+                     struct muster_finding *finding)
 {
     const struct muster_transfer_class *slow = &at[n - 1];
     double usual = (double)at[(n - 1) / 2].median_ns;
@@ -117,7 +117,7 @@ int muster_transfer_compare(const struct muster_view *view, struct muster_transf
             return -1;
         muster_transfer_name(view, slow->comm, MUSTER_VIEW_NONE, MUSTER_VIEW_NONE, slow->op,
                              finding);
-        word(&classes->at[from], end - from, covered, finding);
+        describe(&classes->at[from], end - from, covered, finding);
     }
     return 0;
 }

@@ -165,8 +165,8 @@ static int add_beat(void *to, size_t place, double us)
 
 static void measure(struct reading *reading)
 {
-    const struct muster_step_period_reader reader = {reading, add_clock, add_beat};
-    reading->simulation->memory.failed |= muster_step_period_read(reading->view, &reader) != 0;
+    const struct muster_measure_reader reader = {reading, add_clock, add_beat};
+    reading->simulation->memory.failed |= muster_measure_read(reading->view, &reader) != 0;
 }
 
 static bool has_policy(const struct muster_process *process, const uint8_t *sha256)
@@ -210,13 +210,13 @@ void muster_simulation_count(struct muster_simulation *simulation, const struct 
 
 /* The median of each cell's samples; 0: too few. */
 static void set_medians(struct muster_simulation *simulation, const struct muster_samples *samples,
-                        enum muster_step_period by)
+                        enum muster_measure by)
 {
     struct muster_arena memory = {0};
     struct muster_sample_groups groups = muster_samples_group(samples, simulation->cells, &memory);
     for (size_t i = 0; groups.value && i < simulation->cells; i++) {
         size_t first = groups.first[i], n = groups.first[i + 1] - first;
-        if (n >= MUSTER_PERIOD_OPS)
+        if (n >= MUSTER_MEASURE_OPS)
             simulation->cell[i].median_ns[by] = muster_quantile_exact(groups.value + first, n, 0.5);
     }
     muster_arena_end(&memory, &simulation->memory);
@@ -317,7 +317,7 @@ static bool is_kept(const struct muster_simulation *simulation,
 
 /* Over the sizes that were measured both ways; 0: none was. */
 static double ratio_of(const struct muster_sim_class *class, const struct muster_sim_class *other,
-                       enum muster_step_period by, uint64_t *covered)
+                       enum muster_measure by, uint64_t *covered)
 {
     double ran_ns = 0, other_ns = 0;
     *covered = 0;
@@ -340,21 +340,21 @@ static struct muster_sim_effect effect_of(const struct muster_sim_class *class,
 {
     struct muster_sim_effect effect = {.variant = other->cell->ran};
     uint64_t by_clock, by_beat;
-    double beat = ratio_of(class, other, MUSTER_PERIOD_BEAT, &by_beat);
-    effect.clock_ratio = ratio_of(class, other, MUSTER_PERIOD_CLOCK, &by_clock);
-    effect.by = muster_step_period_of(by_beat, class->cell->ran.algo, other->cell->ran.algo);
-    effect.covered = effect.by == MUSTER_PERIOD_BEAT ? by_beat : by_clock;
-    effect.ratio = effect.by == MUSTER_PERIOD_BEAT    ? beat
-                   : effect.by == MUSTER_PERIOD_CLOCK ? effect.clock_ratio
-                                                      : 0;
+    double beat = ratio_of(class, other, MUSTER_MEASURE_BEAT, &by_beat);
+    effect.clock_ratio = ratio_of(class, other, MUSTER_MEASURE_CLOCK, &by_clock);
+    effect.by = muster_measure_of(by_beat, class->cell->ran.algo, other->cell->ran.algo);
+    effect.covered = effect.by == MUSTER_MEASURE_BEAT ? by_beat : by_clock;
+    effect.ratio = effect.by == MUSTER_MEASURE_BEAT    ? beat
+                   : effect.by == MUSTER_MEASURE_CLOCK ? effect.clock_ratio
+                                                       : 0;
     return effect;
 }
 
 /* Whether `a` is to be reported before `b`. */
 static bool reports_more(const struct muster_sim_effect *a, const struct muster_sim_effect *b)
 {
-    if ((a->by == MUSTER_PERIOD_NONE) != (b->by == MUSTER_PERIOD_NONE))
-        return b->by == MUSTER_PERIOD_NONE;
+    if ((a->by == MUSTER_MEASURE_NONE) != (b->by == MUSTER_MEASURE_NONE))
+        return b->by == MUSTER_MEASURE_NONE;
     return a->covered != b->covered ? a->covered > b->covered : a->ratio < b->ratio;
 }
 
@@ -392,8 +392,8 @@ int muster_simulation_finish(struct muster_simulation *simulation)
 {
     simulation->class =
         muster_arena_array(&simulation->memory, simulation->cells + 1, sizeof *simulation->class);
-    set_medians(simulation, &simulation->clocks, MUSTER_PERIOD_CLOCK);
-    set_medians(simulation, &simulation->beats, MUSTER_PERIOD_BEAT);
+    set_medians(simulation, &simulation->clocks, MUSTER_MEASURE_CLOCK);
+    set_medians(simulation, &simulation->beats, MUSTER_MEASURE_BEAT);
     if (simulation->memory.failed)
         return -1;
     if (simulation->cells)

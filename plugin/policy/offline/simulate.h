@@ -14,7 +14,7 @@
 #include "policy/policy.h"
 #include "report/samples.h"
 #include "run/run.h"
-#include "view/step_period.h"
+#include "view/measure.h"
 
 enum {
     MUSTER_SIM_EFFECTS = 4, /* measured variants reported of a class */
@@ -33,8 +33,9 @@ struct muster_sim_cell {
     uint64_t ops;  /* of the run that is simulated, all ranks together */
     int rule;      /* that decides; MUSTER_POLICY_NO_RULE: none */
     uint64_t size; /* lower bound of the size class */
-    /* By each measure, of its operations that every rank timed; 0: fewer than MUSTER_PERIOD_OPS. */
-    uint64_t median_ns[MUSTER_STEP_PERIODS];
+    /* By each measure, of its operations that every rank timed; 0: fewer than MUSTER_MEASURE_OPS.
+     */
+    uint64_t median_ns[MUSTER_MEASURES];
 };
 
 enum muster_change {
@@ -49,9 +50,8 @@ const char *muster_change_name(enum muster_change change);
 /* A measured variant that the rule keeps, against what ran. */
 struct muster_sim_effect {
     struct muster_variant variant;
-    enum muster_step_period
-        by;             /* that the ratio is of; MUSTER_PERIOD_NONE: the effect is unknown */
-    double ratio;       /* its time / that of what ran, sizes weighted by their operations */
+    enum muster_measure by; /* that the ratio is of; MUSTER_MEASURE_NONE: the effect is unknown */
+    double ratio;           /* its time / that of what ran, sizes weighted by their operations */
     double clock_ratio; /* likewise by the clock, which proves nothing by itself; 0: not known */
     uint64_t covered;   /* operations of the class whose size was measured both ways */
 };

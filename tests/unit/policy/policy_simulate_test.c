@@ -142,7 +142,7 @@ static void the_effect_is_that_of_the_same_size_measured_both_ways(void **state)
     const struct muster_sim_class *class = class_with(&simulation, MUSTER_PROTO_LL);
     assert_int_equal(class->ops, 40);
     assert_int_equal(class->effects, 1);
-    assert_int_equal(class->effect[0].by, MUSTER_PERIOD_CLOCK);
+    assert_int_equal(class->effect[0].by, MUSTER_MEASURE_CLOCK);
     assert_float_equal(class->effect[0].ratio, 0.4, 1e-9); /* of the rank that waited least */
     assert_int_equal(class->effect[0].covered, 20);
     assert_int_equal(class->effect[0].variant.proto, MUSTER_PROTO_SIMPLE);
@@ -218,7 +218,7 @@ static void what_only_seems_quicker_is_told_as_slow_as_it_is(void **state)
 {
     (void)state;
     struct muster_sim_effect effect = of_a_tree(40, 180);
-    assert_int_equal(effect.by, MUSTER_PERIOD_BEAT);
+    assert_int_equal(effect.by, MUSTER_MEASURE_BEAT);
     assert_float_equal(effect.ratio, 1.5, 1e-9);
     assert_float_equal(effect.clock_ratio, 0.4, 1e-9);
 }
@@ -227,7 +227,7 @@ static void a_clock_alone_says_nothing_of_a_tree(void **state)
 {
     (void)state;
     struct muster_sim_effect effect = of_a_tree(40, 0);
-    assert_int_equal(effect.by, MUSTER_PERIOD_NONE);
+    assert_int_equal(effect.by, MUSTER_MEASURE_NONE);
     assert_float_equal(effect.ratio, 0, 1e-9);
     assert_float_equal(effect.clock_ratio, 0.4, 1e-9);
 }
@@ -243,7 +243,7 @@ static void few_beats_are_not_known(void **state)
     struct muster_simulation simulation = simulate(policy, run, NULL);
     const struct muster_sim_class *class = class_with(&simulation, MUSTER_PROTO_LL);
     assert_int_equal(class->effects, 1);
-    assert_int_equal(class->effect[0].by, MUSTER_PERIOD_CLOCK);
+    assert_int_equal(class->effect[0].by, MUSTER_MEASURE_CLOCK);
     assert_float_equal(class->effect[0].ratio, 0.5, 1e-9);
     muster_simulation_free(&simulation);
     fixture_free(run);
@@ -267,10 +267,10 @@ static void what_is_known_comes_first(void **state)
     struct muster_simulation simulation = simulate(policy, run, trees);
     const struct muster_sim_class *class = class_with(&simulation, MUSTER_PROTO_LL128);
     assert_int_equal(class->effects, 2);
-    assert_int_equal(class->effect[0].by, MUSTER_PERIOD_CLOCK);
+    assert_int_equal(class->effect[0].by, MUSTER_MEASURE_CLOCK);
     assert_float_equal(class->effect[0].ratio, 1.1, 1e-9);
     assert_int_equal(class->effect[0].covered, 24);
-    assert_int_equal(class->effect[1].by, MUSTER_PERIOD_NONE);
+    assert_int_equal(class->effect[1].by, MUSTER_MEASURE_NONE);
     assert_int_equal(class->effect[1].covered, 48);
     muster_simulation_free(&simulation);
     fixture_free(run);

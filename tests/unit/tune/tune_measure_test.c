@@ -83,7 +83,7 @@ static void a_class_with_few_operations_is_left_out_and_counted(void **state)
     (void)state;
     struct muster_err err;
     all_reduces(20, FLOATS_64K, 50 * US, 0);
-    all_reduces(MUSTER_PERIOD_OPS - 1, FLOATS_1M, 90 * US, 0);
+    all_reduces(MUSTER_MEASURE_OPS - 1, FLOATS_1M, 90 * US, 0);
     assert_int_equal(measure(&err), 0);
     assert_int_equal(sample.points, 1);
     assert_int_equal(sample.point[0].class.size_log2, 16);
@@ -96,7 +96,7 @@ static void few_beats_are_none(void **state)
     struct muster_err err;
     for (int i = 0; i < 20; i++) { /* each followed by one that nobody timed, but for 9 */
         all_reduces(1, FLOATS_1M, 90 * US, 0);
-        ranks_do(&ranks, 0, FLOATS_64K, 50 * US, i < MUSTER_PERIOD_OPS - 1, 0);
+        ranks_do(&ranks, 0, FLOATS_64K, 50 * US, i < MUSTER_MEASURE_OPS - 1, 0);
     }
     assert_int_equal(measure(&err), 0);
     assert_int_equal(sample.points, 1);
@@ -109,7 +109,7 @@ static void nothing_often_enough_is_an_error(void **state)
 {
     (void)state;
     struct muster_err err = {""};
-    all_reduces(MUSTER_PERIOD_OPS - 1, FLOATS_1M, 90 * US, 0);
+    all_reduces(MUSTER_MEASURE_OPS - 1, FLOATS_1M, 90 * US, 0);
     assert_int_equal(measure(&err), -1);
     assert_non_null(strstr(err.text, "at least 10"));
 }

@@ -293,7 +293,7 @@ static void a_ratio_is_that_of_beats(void **state)
     }
     assert_int_equal(muster_tune_rules_proven(&tracks, rule), 1);
     assert_true(fabs(rule[0].evidence.interval.ratio - 0.7) < 0.01);
-    assert_int_equal(rule[0].evidence.by, MUSTER_PERIOD_BEAT);
+    assert_int_equal(rule[0].evidence.by, MUSTER_MEASURE_BEAT);
     assert_true(fabs(rule[0].evidence.after_us - 71) < 1e-9);
 }
 

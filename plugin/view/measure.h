@@ -6,8 +6,8 @@
  * end together, what the slowest one shows. Where ranks end one after the other, as in a tree, the
  * clock is that of a part of the operation.
  */
-#ifndef MUSTER_VIEW_STEP_PERIOD_H
-#define MUSTER_VIEW_STEP_PERIOD_H
+#ifndef MUSTER_VIEW_MEASURE_H
+#define MUSTER_VIEW_MEASURE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,21 +15,21 @@
 
 #include "view/aligned.h"
 
-enum muster_step_period {
-    MUSTER_PERIOD_NONE, /* nothing to compare */
-    MUSTER_PERIOD_BEAT,
-    MUSTER_PERIOD_CLOCK,
-    MUSTER_STEP_PERIODS
+enum muster_measure {
+    MUSTER_MEASURE_NONE, /* nothing to compare */
+    MUSTER_MEASURE_BEAT,
+    MUSTER_MEASURE_CLOCK,
+    MUSTER_MEASURES
 };
 
 /* Operations that a median rests on, at least: two disturbed ones among five move it. */
-enum { MUSTER_PERIOD_OPS = 10 };
+enum { MUSTER_MEASURE_OPS = 10 };
 
 /* What a comparison of two algorithms (enum muster_algo) rests on: the beat where both sides have
  * one. Else the clock stands in, from ring to ring only, whose ranks end together. */
-enum muster_step_period muster_step_period_of(bool beats, uint8_t before, uint8_t after);
+enum muster_measure muster_measure_of(bool beats, uint8_t before, uint8_t after);
 
-struct muster_step_period_reader {
+struct muster_measure_reader {
     void *to;
     /* An operation that several ranks timed, and its clock. Sets *place to what it belongs to, an
      * index of its own choice, or leaves it alone: its beat is not wanted. -1: no memory. */
@@ -39,7 +39,6 @@ struct muster_step_period_reader {
 };
 
 /* All communicators, one after the other, in the order of their operations. -1: no memory. */
-int muster_step_period_read(const struct muster_view *view,
-                            const struct muster_step_period_reader *reader);
+int muster_measure_read(const struct muster_view *view, const struct muster_measure_reader *reader);
 
 #endif

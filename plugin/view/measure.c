@@ -1,4 +1,4 @@
-#include "view/step_period.h"
+#include "view/measure.h"
 
 #define NOWHERE SIZE_MAX
 
@@ -9,12 +9,12 @@ struct previous {
     size_t place;
 };
 
-enum muster_step_period muster_step_period_of(bool beats, uint8_t before, uint8_t after)
+enum muster_measure muster_measure_of(bool beats, uint8_t before, uint8_t after)
 {
     if (beats)
-        return MUSTER_PERIOD_BEAT;
+        return MUSTER_MEASURE_BEAT;
     bool rings = before == MUSTER_ALGO_RING && after == MUSTER_ALGO_RING;
-    return rings ? MUSTER_PERIOD_CLOCK : MUSTER_PERIOD_NONE;
+    return rings ? MUSTER_MEASURE_CLOCK : MUSTER_MEASURE_NONE;
 }
 
 static double clock_us(const struct muster_joint *joint)
@@ -26,8 +26,8 @@ static double clock_us(const struct muster_joint *joint)
 }
 
 /* What passed since the previous operation began, if this is the next. */
-static int report_beat(const struct muster_step_period_reader *reader,
-                       const struct muster_joint *joint, const struct previous *previous)
+static int report_beat(const struct muster_measure_reader *reader, const struct muster_joint *joint,
+                       const struct previous *previous)
 {
     double sum_us = 0;
     unsigned n = 0;
@@ -43,7 +43,7 @@ static int report_beat(const struct muster_step_period_reader *reader,
     return n ? reader->followed(reader->to, previous->place, sum_us / n) : 0;
 }
 
-static int read_op(const struct muster_step_period_reader *reader, const struct muster_joint *joint,
+static int read_op(const struct muster_measure_reader *reader, const struct muster_joint *joint,
                    struct previous *previous)
 {
     /* Replays have numbers of their own. */
@@ -59,7 +59,7 @@ static int read_op(const struct muster_step_period_reader *reader, const struct 
     return rc;
 }
 
-static int read_comm(const struct muster_step_period_reader *reader, const struct muster_view *view,
+static int read_comm(const struct muster_measure_reader *reader, const struct muster_view *view,
                      uint32_t comm, struct muster_arena *memory)
 {
     struct muster_joint joint;
@@ -73,8 +73,7 @@ static int read_comm(const struct muster_step_period_reader *reader, const struc
     return memory->failed ? -1 : rc;
 }
 
-int muster_step_period_read(const struct muster_view *view,
-                            const struct muster_step_period_reader *reader)
+int muster_measure_read(const struct muster_view *view, const struct muster_measure_reader *reader)
 {
     struct muster_arena memory = {0};
     int rc = 0;
