@@ -157,6 +157,93 @@ static void suspect_remains(struct muster_check *check)
     }
 }
 
+/* The numbers that an MPI gave this process; `size` -1: none did. */
+struct mpi {
+    const char *name;
+    long long rank, size, local;
+};
+
+static struct mpi ask_mpi(void)
+{
+    static const char *const names[][4] = {
+        {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+        {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE"},
+        {"MPI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (number(names[i][1]) >= 0 && number(names[i][2]) > 1)
+            return (struct mpi){names[i][0], number(names[i][1]), number(names[i][2]),
+                                number(names[i][3])};
+    return (struct mpi){"", -1, -1, -1};
+}
+
+static void suspect_launchers(struct muster_check *check)
+{
+    muster_check_advice(check, "from MPI's in each rank: RANK and WORLD_SIZE, LOCAL_RANK, and "
+                               "NODE_RANK, which is RANK / ranks of a host; nothing of it with -x "
+                               "or from a script that ran once; or torchrun on each host");
+    check->suspect_of = "wrong_result init_error hang_absent";
+    check->suspect_weight = 5; /* before bugs of NCCL that few jobs meet */
+}
+
+/* PyTorch reads RANK and WORLD_SIZE, Lightning NODE_RANK, neither of them MPI's (DeepSpeed#461,
+ * pytorch-lightning#13639, azure-docs#95788). A torchrun that MPI starts counts anew. */
+static void suspect_mpi(struct muster_check *check)
+{
+    const struct mpi mpi = ask_mpi();
+    long long rank = number("RANK"), world = number("WORLD_SIZE"), node = number("NODE_RANK");
+    if (mpi.size < 0 || check->suspect[0])
+        return;
+    if (world >= 0 && world < mpi.size)
+        muster_check_suspect(check,
+                             "%s starts %lld ranks, but WORLD_SIZE=%lld: several jobs in "
+                             "place of one, or ranks that are none",
+                             mpi.name, mpi.size, world);
+    else if (world == mpi.size && rank >= 0 && rank != mpi.rank &&
+             !muster_env("TORCHELASTIC_RUN_ID"))
+        muster_check_suspect(check,
+                             "%s says rank %lld, but RANK=%lld: two ranks may have one number",
+                             mpi.name, mpi.rank, rank);
+    else if (rank < 0 && mpi.local > 0 && mpi.local < mpi.size && node >= 0 &&
+             node != mpi.rank / mpi.local && node != mpi.rank % (mpi.size / mpi.local))
+        muster_check_suspect(check,
+                             "NODE_RANK=%lld, but %s's rank %lld, with %lld a host, is on host "
+                             "%lld: NODE_RANK counts hosts",
+                             node, mpi.name, mpi.rank, mpi.local, mpi.rank / mpi.local);
+    else if (rank < 0 && node < 0 && mpi.local > 0 && mpi.local < mpi.size &&
+             muster_env("MASTER_ADDR"))
+        muster_check_suspect(check,
+                             "%s tells ranks, but NODE_RANK is not set: Lightning takes each "
+                             "host for the first one",
+                             mpi.name);
+    else
+        return;
+    suspect_launchers(check);
+}
+
+/* What Slurm numbers anew in each task, and a batch script sees as the first host's (srun's page,
+ * "output environment variables"; aiconfigurator#1554). */
+static void suspect_once(struct muster_check *check)
+{
+    static const char *const pairs[][2] = {{"NODE_RANK", "SLURM_NODEID"}, {"RANK", "SLURM_PROCID"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && !check->suspect[0]; i++) {
+        if (number(pairs[i][0]) != 0 || number(pairs[i][1]) < 1 ||
+            muster_env("TORCHELASTIC_RUN_ID") || number("LOCAL_RANK") > 0 ||
+            number("WORLD_SIZE") == 1)
+            continue;
+        muster_check_suspect(check,
+                             "%s=0, but %s=%lld: as a batch script sets it, which runs once, "
+                             "on the first host",
+                             pairs[i][0], pairs[i][1], number(pairs[i][1]));
+        muster_check_advice(check,
+                            "srun bash -c '%s=$%s ...', in single quotes, so that each task "
+                            "sets its own",
+                            pairs[i][0], pairs[i][1]);
+        check->suspect_of = "wrong_result init_error hang_absent";
+        check->suspect_weight = 5; /* before bugs of NCCL that few jobs meet */
+    }
+}
+
 /* What most often fails a job of one host where the host shows nothing, as its program alone knows.
  */
 static void suspect_program(const struct muster_doctor *doctor, struct muster_check *check,
@@ -198,6 +285,8 @@ void muster_doctor_ranks(struct muster_doctor *doctor)
     suspect_one_gpu(doctor, check, &visible);
     suspect_tasks(check, &visible);
     suspect_batch(check);
+    suspect_mpi(check);
+    suspect_once(check);
     evaluate_sizes(check);
     suspect_program(doctor, check, &visible);
 }

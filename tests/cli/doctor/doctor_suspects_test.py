@@ -185,6 +185,34 @@ class Suspects(GpuCase):
             self.assertNotIn("no srun", self.doctor(*symptom, gpus=4, **{**slurm, **fine})["job.ranks"]["found"], fine)
         self.assertEqual(self.doctor("--passive", gpus=4, **slurm)["job.ranks"]["status"], "ok")
 
+    def test_numbers_of_mpi_and_of_pytorch(self):
+        symptom = ("--passive", "--only", "job.ranks", "--symptom", "wrong_result")
+        mpi = {"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
+        for wrong, told in (({"WORLD_SIZE": "4"}, "Open MPI starts 8 ranks, but WORLD_SIZE=4"),
+                            ({"WORLD_SIZE": "8", "RANK": "1"}, "Open MPI says rank 5, but RANK=1"),
+                            ({"NODE_RANK": "5"}, "with 4 a host, is on host 1: NODE_RANK counts hosts"),
+                            ({"NODE_RANK": "0"}, "with 4 a host, is on host 1"),
+                            ({"MASTER_ADDR": "10.0.0.4"}, "NODE_RANK is not set")):
+            check = self.doctor(*symptom, gpus=4, **mpi, **wrong)["job.ranks"]
+            self.assertIn(told, check["found"])
+            self.assertIn("NODE_RANK, which is RANK / ranks of a host", check["advice"])
+            self.assertEqual(self.doctor("--passive", gpus=4, **mpi, **wrong)["job.ranks"]["status"], "ok", wrong)
+        for fine in ({}, {"WORLD_SIZE": "8", "RANK": "5", "MASTER_ADDR": "10.0.0.4"}, {"NODE_RANK": "1"},
+                     {"WORLD_SIZE": "64", "RANK": "40"}, {"WORLD_SIZE": "8", "RANK": "1", "TORCHELASTIC_RUN_ID": "7"}):
+            self.assertEqual(self.doctor(*symptom, gpus=4, **mpi, **fine)["job.ranks"]["status"], "ok", fine)
+
+    def test_a_number_that_a_batch_script_set_once(self):
+        symptom = ("--passive", "--only", "job.ranks", "--symptom", "hang_absent")
+        slurm = {"SLURM_PROCID": "4", "SLURM_NODEID": "1", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0",
+                 "SLURM_JOB_NUM_NODES": "2"}
+        for name, of in (("RANK", "SLURM_PROCID"), ("NODE_RANK", "SLURM_NODEID")):
+            check = self.doctor(*symptom, gpus=4, **slurm, **{name: "0"})["job.ranks"]
+            self.assertIn(f"{name}=0, but {of}=", check["found"])
+            self.assertIn("in single quotes", check["advice"])
+        for fine in ({"RANK": "4"}, {"NODE_RANK": "1"}, {"RANK": "0", "WORLD_SIZE": "1"},
+                     {"RANK": "0", "TORCHELASTIC_RUN_ID": "7"}):
+            self.assertNotIn("batch script sets", self.doctor(*symptom, gpus=4, **slurm, **fine)["job.ranks"]["found"])
+
     def test_ranks_that_no_launcher_started(self):
         for symptom, launcher, told in (("hang_absent", {}, True), ("init_error", {}, False),
                                         ("hang_absent", {"WORLD_SIZE": "2"}, False)):
