@@ -30,6 +30,8 @@ int muster_doctor_examine(struct muster_doctor *doctor, struct muster_err *err)
     muster_doctor_gpu_code(doctor);
     muster_doctor_pairs(doctor);
     muster_doctor_two(doctor);
+    muster_doctor_frameworks(doctor);
+    muster_doctor_torch(doctor);
     muster_doctor_known_plugin(doctor);
     muster_doctor_gpus(doctor);
     muster_doctor_multicast(doctor);

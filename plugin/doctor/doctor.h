@@ -111,6 +111,10 @@ void muster_doctor_known_plugin(struct muster_doctor *doctor);
 void muster_doctor_gpu_code(struct muster_doctor *doctor);
 /* Two NCCLs in one process. */
 void muster_doctor_two(struct muster_doctor *doctor);
+/* Two frameworks that take the GPUs. */
+void muster_doctor_frameworks(struct muster_doctor *doctor);
+/* Known bugs of the job's PyTorch. */
+void muster_doctor_torch(struct muster_doctor *doctor);
 /* Versions of two things that do not go together. */
 void muster_doctor_pairs(struct muster_doctor *doctor);
 void muster_doctor_driver(struct muster_doctor *doctor);
@@ -158,6 +162,8 @@ bool muster_doctor_lacks_caps(const struct muster_doctor *doctor);
 /* Whether memory may not be bound to NUMA nodes here: a container's seccomp (docker's default, a
  * pod's RuntimeDefault) refuses that without CAP_SYS_NICE. `text`: room for a file. */
 bool muster_doctor_may_not_bind(const struct muster_doctor *doctor, char *text);
+/* Whether its CPUs are ARM's. `text`: room for a file. */
+bool muster_doctor_is_arm(const struct muster_doctor *doctor, char *text);
 /* The rank that this process is, where its launcher binds each rank to CPUs of its own; -1. */
 int muster_doctor_local_rank(void);
 /* CPUs that this process may run on, into MUSTER_DOCTOR_CPU_WORDS; 0: unknown. */

@@ -85,6 +85,8 @@ const struct muster_cause_row muster_cause_rows[] = {
      "init_error hang_stuck hang_absent hang_dead wrong_result slow_transfer path_missing "
      "path_degraded allreduce.small allreduce.large",
      5},
+    {"job.frameworks", "init_error hang_stuck wrong_result", 6},
+    {"version.torch", "hang_stuck init_error", 6},
     {"version.nccl_two", "init_error hang_stuck hang_dead wrong_result", 7},
     {"version.driver", TESTS " init_error", 9},
     {"version.cuda", STARTS, 8},

@@ -29,7 +29,7 @@ static const struct muster_job_log_kind kinds[] = {
     {"log.gpu_memory", "F11", FAILS, 5, "a GPU had no memory left for NCCL's buffers",
      "leave NCCL 1 to 4 GiB a GPU (the framework's share of memory, batch size), end other "
      "processes on it, and NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS at their defaults",
-     "gpu.in_use gpu.shared env.unsafe gpu.mig"},
+     "gpu.in_use gpu.shared env.unsafe gpu.mig job.frameworks"},
     {"log.old_driver", "F35", FAILS, 8, "the driver is older than the CUDA of NCCL or the program",
      "upgrade the driver, or install the framework and NCCL for the driver's CUDA",
      "version.cuda version.compat version.driver"},
@@ -305,6 +305,12 @@ static const struct muster_job_log_kind kinds[] = {
      "the same ports on all hosts: NCCL_IB_HCA, and those that are down", "ib.hca ib.ports"},
     {"log.nics_mixed", "F57", FAILS, 8, "network cards of InfiniBand and of Ethernet were paired",
      "NCCL_IB_HCA with those of one kind, the same on all hosts", "ib.hca ib.ports"},
+    {"log.comm_unknown", "F34", FAILS, 6,
+     "NCCL does not know a communicator: mostly it is another NCCL's of the same process",
+     "one NCCL in the process: TensorFlow brings its own (tensorflow-cpu, or hide the GPUs from it "
+     "and begin with JAX before its import), pip's beside conda's, one of the system's before the "
+     "framework's",
+     "job.frameworks version.nccl_two"},
     {"log.argument", "F18", FAILS, 6, "the program called NCCL with something that does not fit",
      "a tensor on the rank's own GPU, a root and types that are there; one device a rank",
      "gpu.shared job.ranks"},

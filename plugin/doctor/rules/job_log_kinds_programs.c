@@ -124,7 +124,7 @@ static const struct muster_job_log_kind kinds[] = {
      "a rank ran out of GPU memory, and the others waited for it",
      "a smaller batch or sharding on that rank; other processes on its GPU; "
      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where memory is in pieces",
-     "gpu.in_use gpu.shared gpu.mig"},
+     "gpu.in_use gpu.shared gpu.mig job.frameworks"},
     {"log.capture_broken", "F14", FAILS, 7,
      "a CUDA graph was captured while something else called CUDA",
      "one warm-up step before the capture, cudaStreamCaptureModeThreadLocal, and no watchdog's or "

@@ -193,7 +193,7 @@ static const struct muster_job_log_line lines[] = {
     {"Invalid rank requested :", "log.argument", "init.cc"},
     {"to self without a matching", "log.argument", "enqueue.cc"},
     {"ncclGroupEnd: not in a group call", "log.argument", "group.cc"},
-    {"corrupted comm object detected", "log.argument", "misc/argcheck.cc"},
+    {"corrupted comm object detected", "log.comm_unknown", "misc/argcheck.cc"},
     {"Attempt to use communicator before the previous operation", "log.argument", "init.cc"},
     {"mismatchs with NCCL device", "log.argument", "misc/argcheck.cc"},
     {"invalid root * (root should be", "log.argument", "misc/argcheck.cc"},

@@ -100,6 +100,7 @@ static const struct muster_job_log_line lines[] = {
     {"DNS resolution failed for", "log.name", "gRPC"},
     {"nable to resolve hostname to a (local) address", "log.gloo_address", "Gloo"},
     {"Unable to load NCCL library", "log.symbols", "XLA"},
+    {"NCCL operation ncclAll*failed: invalid argument", "log.comm_unknown", "XLA"},
     {"Failed to load NCCL library", "log.symbols", "vLLM"},
     {"Cannot find libnccl.so", "log.symbols", "vLLM"},
     {"Could not load library libnccl", "log.symbols", "TensorFlow"},

@@ -137,16 +137,22 @@ static bool lacks_numa(const struct muster_machine *machine)
     return false;
 }
 
+bool muster_doctor_is_arm(const struct muster_doctor *doctor, char *text)
+{
+#ifdef __aarch64__
+    if (muster_doctor_is_live(doctor))
+        return true;
+#endif
+    return muster_doctor_read_proc(doctor, "version", text) &&
+           (strstr(text, "aarch64") || strstr(text, "arm64"));
+}
+
 static uint64_t of_system(const struct muster_doctor *doctor, char *text)
 {
     uint64_t has = 0;
-    if (muster_doctor_read_proc(doctor, "version", text)) {
-        has |= strstr(text, "aarch64") || strstr(text, "arm64") ? MUSTER_NCCL_ON_ARM : 0u;
+    has |= muster_doctor_is_arm(doctor, text) ? MUSTER_NCCL_ON_ARM : 0u;
+    if (muster_doctor_read_proc(doctor, "version", text))
         has |= strstr(text, "microsoft") || strstr(text, "WSL") ? MUSTER_NCCL_WSL : 0u;
-    }
-#ifdef __aarch64__
-    has |= muster_doctor_is_live(doctor) ? MUSTER_NCCL_ON_ARM : 0u;
-#endif
     has |= muster_doctor_may_not_bind(doctor, text) ? MUSTER_NCCL_CONTAINER : 0u;
     has |= muster_doctor_container(doctor) ? MUSTER_NCCL_ANY_CONTAINER : 0u;
     has |= has_usb_network(doctor) ? MUSTER_NCCL_USB_NETWORK : 0u;

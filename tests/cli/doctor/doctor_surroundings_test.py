@@ -205,5 +205,68 @@ class Two(GpuCase):
         self.assertEqual(self.two(*symptom, **env)["status"], "ok")
 
 
+class Frameworks(GpuCase):
+    PACKAGES = "env/lib/python3.12/site-packages"
+
+    def frameworks(self, *args, **env):
+        return self.doctor("--passive", *args, CONDA_PREFIX=str(self.root / "env"), **env)["job.frameworks"]
+
+    def packages(self, *names):
+        for name in names:
+            self.put(f"{self.PACKAGES}/{name}/__init__.py")
+
+    def test_tensorflow_beside_jax(self):
+        only = ("--only", "job.frameworks", "--symptom", "init_error")
+        self.packages("tensorflow", "jaxlib", "jaxlib-0.7.1.dist-info")  # JAX without CUDA
+        self.assertEqual(self.frameworks(*only)["status"], "ok")
+        self.packages("jax_plugins/xla_cuda12")
+        check = self.frameworks(*only)
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("TensorFlow and JAX are here for one process: there they have two NCCLs", check["found"])
+        self.assertIn("tensorflow-cpu", check["advice"])
+        self.assertEqual(check["evidence"], [f"both in {self.root}/{self.PACKAGES}"])
+        self.assertEqual(self.frameworks()["status"], "ok")  # nothing fails
+        self.packages("tensorflow_cpu-2.20.0.dist-info")
+        self.assertEqual(self.frameworks(*only)["status"], "ok")
+
+    def test_tensorflow_and_jax_beside_pytorch(self):
+        """In images of notebooks: behind what is of the host."""
+        self.packages("tensorflow", "jaxlib", "jax_plugins/xla_cuda12", "torch")
+        env = {"CONDA_PREFIX": str(self.root / "env"), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        words = ("--passive", "--symptom", "hang_stuck", "--only")
+        boards = "gpu * links 0\ngpu * capability 8 6\ngpu * name NVIDIA GeForce RTX 3090"
+        self.assertEqual(self.causes(*words, "job.frameworks", **env), ["job.frameworks"])
+        self.assertEqual(self.causes(*words, "job.frameworks,gpu.p2p_status", nvml=boards, **env), ["gpu.p2p_status"])
+
+    def test_a_process_with_both(self):
+        maps = "7f00-7f01 r-xp 00000000 08:01 1 /env/tensorflow/libtensorflow_cc.so.2\n"
+        self.put("proc/77/maps", maps)
+        only = ("--only", "job.frameworks", "--symptom", "wrong_result")
+        self.assertEqual(self.frameworks(*only)["status"], "ok")
+        self.put("proc/77/maps", maps + "7f02-7f03 r-xp 0 08:01 3 /env/jax_plugins/xla_cuda12/xla_cuda_plugin.so\n")
+        check = self.frameworks(*only)
+        self.assertIn("in one process", check["found"])
+        self.assertEqual(check["evidence"], ["process 77 has both"])
+
+    def test_a_communicator_of_another_nccl(self):
+        self.packages("tensorflow", "jaxlib", "jax_plugins/xla_cuda12")
+        log = self.root / "job.log"
+        env = {"CONDA_PREFIX": str(self.root / "env")}
+        for line in ("host:1:2 [0] NCCL WARN Error: corrupted comm object detected\n",
+                     "INTERNAL: NCCL operation ncclAllReduce(send, recv, comm) failed: invalid argument (run with "
+                     "NCCL_DEBUG=WARN for details).\n"):
+            log.write_text(line)
+            self.assertEqual(self.causes("--passive", "--only", "job.frameworks", "--log", str(log), **env)[0],
+                             "job.frameworks", line)
+
+    def test_memory_that_jax_takes(self):
+        only = ("--only", "job.frameworks", "--symptom", "init_error")
+        check = self.frameworks(*only, XLA_PYTHON_CLIENT_MEM_FRACTION=".95")
+        self.assertIn("XLA_PYTHON_CLIENT_MEM_FRACTION=.95: JAX takes so much", check["found"])
+        for fine in ({"XLA_CLIENT_MEM_FRACTION": "0.75"}, {"XLA_CLIENT_MEM_FRACTION": "all"},
+                     {"XLA_CLIENT_MEM_FRACTION": ".95", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}):
+            self.assertEqual(self.frameworks(*only, **fine)["status"], "ok", fine)
+
+
 if __name__ == "__main__":
     unittest.main()

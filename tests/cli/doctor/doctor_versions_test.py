@@ -285,6 +285,25 @@ class Versions(GpuCase):
         check = self.built_for("12.8", *both, nvml="cuda 12020\ndriver 535.183.01\ngpu * links 0")
         self.assertEqual(check["status"], "ok")
 
+    def torch(self, version, *args, **env):
+        self.put("env/lib/python3.12/site-packages/torch/version.py", f"__version__ = '{version}'\ncuda = '13.0'\n")
+        return self.doctor("--passive", *args, VIRTUAL_ENV=str(self.root / "env"), **env)["version.torch"]
+
+    def test_bugs_of_pytorch(self):
+        several = {"SLURM_JOB_NUM_NODES": "2", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}
+        self.assertEqual(self.torch("2.10.0+cu130", **several)["status"], "ok")
+        self.put("proc/version", "Linux version 6.14.0-1015-nvidia (aarch64)\n")
+        check = self.torch("2.10.0+cu130", **several)
+        self.assertEqual(check["status"], "warning")
+        self.assertIn("PyTorch 2.10.0 hangs between hosts with ARM CPUs", check["found"])
+        self.assertIn("PyTorch 2.9.1", check["advice"])
+        self.assertEqual(self.torch("2.10.0+cu130")["status"], "ok")  # one host
+        self.assertEqual(self.torch("2.9.1+cu130", **several)["status"], "ok")
+        hangs = ("--symptom", "hang_stuck", "--only", "version.torch")
+        self.assertIn("init_process_group() gets a device_id", self.torch("2.7.0+cu126", *hangs)["found"])
+        for fine in ("2.7.0+cu126",), ("2.7.1+cu126", *hangs), ("2.7.0a0+git1", *hangs):
+            self.assertEqual(self.torch(*fine)["status"], "ok", fine)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -16,6 +16,7 @@
 #include "doctor/rules/known_bad.h"
 #include "doctor/rules/known_nccl.h"
 #include "doctor/rules/known_plugin.h"
+#include "doctor/rules/known_torch.h"
 #include "doctor/rules/proc_text.h"
 #include "topology/interfaces.h"
 
@@ -530,6 +531,27 @@ static void the_table_of_bugs_is_whole(void **state)
     assert_true(lines >= 7); /* each of these names the source of a row */
 }
 
+static void bugs_of_pytorch_are_of_its_releases(void **state)
+{
+    (void)state;
+    assert_int_equal(muster_torch_version("2.10.0+cu130'"), 21000);
+    assert_int_equal(muster_torch_version("1.12.0"), 11200);
+    assert_int_equal(muster_torch_version("2.8.0.dev20250330+cu126"), 0);
+    assert_int_equal(muster_torch_version("2.1.0a0+32f93b1"), 0);
+    assert_int_equal(muster_torch_version("2.10"), 0);
+    assert_null(muster_known_torch_find(21000, true, false));
+    assert_null(muster_known_torch_find(21000, false, true));
+    assert_non_null(muster_known_torch_find(21000, true, true));
+    assert_non_null(muster_known_torch_find(20700, false, false));
+    assert_null(muster_known_torch_find(20701, true, true));
+    for (size_t i = 0; i < muster_known_torch_n; i++) {
+        const struct muster_known_torch *bug = &muster_known_torch[i];
+        assert_in_range(bug->first, 10000, bug->last);
+        assert_non_null(strchr(bug->source, '#'));
+        assert_true(bug->symptoms[0] && bug->what[0] && bug->fix[0]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -553,6 +575,7 @@ int main(void)
         cmocka_unit_test(sums_of_nvlink_sharp_over_several_hosts),
         cmocka_unit_test(what_few_hosts_have_names_their_bug),
         cmocka_unit_test(the_table_of_bugs_is_whole),
+        cmocka_unit_test(bugs_of_pytorch_are_of_its_releases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
