@@ -77,6 +77,8 @@ void muster_doctor_environment(struct muster_doctor *doctor);
 void muster_doctor_network(struct muster_doctor *doctor);
 /* Where ranks meet, if somebody chose it. */
 void muster_doctor_oob(struct muster_doctor *doctor, const struct muster_interfaces *interfaces);
+/* Open MPI's own interfaces, where it has several hosts. */
+void muster_doctor_mpi(struct muster_doctor *doctor, const struct muster_interfaces *interfaces);
 /* MASTER_ADDR and MASTER_PORT. */
 void muster_doctor_master(struct muster_doctor *doctor, const struct muster_interfaces *interfaces);
 void muster_doctor_names(struct muster_doctor *doctor);

@@ -551,6 +551,7 @@ void muster_doctor_network(struct muster_doctor *doctor)
     } else {
         check_choice(doctor, interfaces);
         muster_doctor_oob(doctor, interfaces);
+        muster_doctor_mpi(doctor, interfaces);
         check_mtu(doctor, interfaces);
         check_pattern(doctor, interfaces);
         check_subnets(doctor, interfaces);

@@ -37,6 +37,28 @@ class Meeting(GpuCase):
             self.assertEqual(self.master(address, **env)["status"], "ok", (address, env))
         self.assertEqual(self.master("192.168.1.1", SLURM_PROCID="0", NODE_RANK="1")["status"], "warning")
 
+    def test_a_bridge_that_open_mpi_takes(self):
+        """docker0 has the same subnet on each host, which Open MPI takes for one network."""
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n docker0: 1 2 3\n")
+        self.put("proc/net/route", "Iface\tDestination\tGateway\tFlags\n"
+                 "eth0\t0000010A\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n"
+                 "docker0\t000011AC\t00000000\t0001\t0\t0\t1\t0000FFFF\t0\t0\t0\n")
+        self.put("proc/net/fib_trie", "Local:\n           |-- 10.1.0.7\n              /32 host LOCAL\n"
+                 "           |-- 172.17.0.1\n              /32 host LOCAL\n")
+        symptom = ("--passive", "--symptom", "hang_absent", "--only", "net.mpi")
+        mpi = {"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
+        check = self.doctor(*symptom, **mpi)["net.mpi"]
+        self.assertEqual(check["status"], "warning", check)
+        self.assertIn("takes docker0, too", check["found"])
+        self.assertIn("btl_tcp_if_exclude lo,docker0", check["advice"])
+        self.assertEqual(self.doctor("--passive", **mpi)["net.mpi"]["status"], "ok")
+        for chosen in ({"OMPI_MCA_btl_tcp_if_include": "eth0"}, {"OMPI_MCA_pml": "ucx"}):
+            self.assertEqual(self.doctor(*symptom, **mpi, **chosen)["net.mpi"]["status"], "ok", chosen)
+        self.assertNotIn("net.mpi", self.doctor("--passive", **{**mpi, "OMPI_COMM_WORLD_SIZE": "4"}))
+        self.put("proc/net/dev", "Inter-| Receive\n face |bytes\n    lo: 1 2 3\n  eth0: 1 2 3\n")
+        self.put("proc/net/fib_trie", "Local:\n           |-- 10.1.0.7\n              /32 host LOCAL\n")
+        self.assertEqual(self.doctor(*symptom, **mpi)["net.mpi"]["status"], "ok")
+
     def test_an_address_that_may_lead_back_to_a_container(self):
         self.put(".dockerenv")
         self.assertEqual(self.master("192.168.1.1", RANK="0", **TWO_HOSTS)["status"], "ok")

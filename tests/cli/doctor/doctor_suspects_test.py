@@ -399,6 +399,14 @@ class Suspects(GpuCase):
             dev = {"MUSTER_DEVFS": str(self.root / "dev")}
             self.assertEqual(self.causes(*symptom, gpus=1, **dev, **several), causes, (container, mib, several))
 
+    def test_too_little_shared_memory_where_a_job_hangs(self):
+        """Ranks may wait for a buffer that one of them could not have (HugeCTR#243, xgboost#5963)."""
+        for mib, causes in ((64, ["limit.shm"]), (1024, [])):
+            self.put("dev/shm.df", f"Filesystem 1B-blocks Used Available\nshm {mib << 20} 0 {mib << 20}\n")
+            for symptom in ("hang_stuck", "hang_absent"):
+                self.assertEqual(self.causes("--passive", "--symptom", symptom, "--only", "limit.shm", gpus=4,
+                                             MUSTER_DEVFS=str(self.root / "dev")), causes, (mib, symptom))
+
 
 if __name__ == "__main__":
     unittest.main()
