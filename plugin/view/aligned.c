@@ -25,7 +25,7 @@ static void begin(struct muster_joint *joint, uint32_t first, uint32_t apart,
     size_t members = joint->members + 1u;
     joint->row = muster_arena_array(memory, members, sizeof *joint->row);
     joint->op = muster_arena_array(memory, members, sizeof(const struct muster_view_op *));
-    for (uint32_t i = 0; i < joint->members && !memory->failed; i++) {
+    for (uint32_t i = 0; i < joint->members && view->op && !memory->failed; i++) {
         const struct muster_view_member *member = &view->member[first + i * apart];
         const struct muster_view_op *op = view->op + member->first_op;
         joint->row[i] = (struct muster_joint_row){op, op + member->ops};

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "oplog/log_reader.h"
 #include "oplog/log_tail.h"
 #include "run/run_process.h"
 
@@ -48,6 +49,21 @@ static bool take_any(void *to, const struct muster_op *op, size_t n)
     return true;
 }
 
+/* As a run is loaded, and as one whose operations stay in its logs. */
+static void read_whole(const char *path, uint64_t *sum)
+{
+    struct muster_log log = {0};
+    struct muster_seg_identity identity;
+    struct muster_err err;
+    if (muster_log_read(path, &log, &err) == 0)
+        muster_log_free(&log);
+    log = (struct muster_log){0};
+    if (muster_log_count(path, &log, &err) == 0)
+        muster_log_free(&log);
+    muster_log_read_ops(path, UINT64_MAX, take_any, sum, &err);
+    muster_log_read_identity(path, &identity, &err);
+}
+
 /* While it grows: half of it, and then the rest. */
 static void read_on(const uint8_t *file, size_t bytes)
 {
@@ -63,6 +79,7 @@ static void read_on(const uint8_t *file, size_t bytes)
         muster_log_tail_read(&tail, path, take_any, &sum, &err);
     }
     muster_log_tail_free(&tail);
+    read_whole(path, &sum);
     close(fd);
 }
 
