@@ -408,14 +408,6 @@ static struct muster_tally tally_without(const struct muster_tally *all,
     return rest;
 }
 
-static bool has_others(const struct muster_graph *graph)
-{
-    for (size_t g = 1; g < graph->view->gpus; g++)
-        if (graph->host[g] != graph->host[0])
-            return true;
-    return false;
-}
-
 static void place(struct hosts *hosts, const struct muster_graph *graph)
 {
     struct muster_places places = {.memory = graph->memory};
@@ -443,7 +435,7 @@ static void make_hosts(struct hosts *hosts, const struct muster_graph *graph)
     struct muster_arena *memory = graph->memory;
     *hosts = (struct hosts){
         .rates = muster_arena_array(memory, graph->positions + 1, sizeof *hosts->rates)};
-    if (memory->failed || !has_others(graph))
+    if (memory->failed || !muster_graph_spans_hosts(graph))
         return;
     hosts->of_seat = muster_arena_array(memory, graph->seats + 1, sizeof *hosts->of_seat);
     hosts->seats = muster_arena_array(memory, graph->positions + 1, sizeof *hosts->seats);

@@ -311,6 +311,15 @@ static inline uint32_t muster_walk_next(const struct muster_graph *graph, struct
     return MUSTER_NO_UNIT;
 }
 
+/* Whether its GPUs are of more than one host. */
+static inline bool muster_graph_spans_hosts(const struct muster_graph *graph)
+{
+    for (size_t g = 1; g < graph->view->gpus; g++)
+        if (graph->host[g] != graph->host[0])
+            return true;
+    return false;
+}
+
 /* Most of the units that tell an edge waited for their hosts. */
 static inline bool muster_position_waits_for_host(const struct muster_position *position)
 {

@@ -311,9 +311,7 @@ struct beside {
 /* Others are those of other hosts where there are any: who shares a slow host is late with it. */
 static void find_beside(const struct muster_graph *graph, uint32_t gpu, struct beside *beside)
 {
-    bool hosts = false;
-    for (size_t g = 0; g < graph->view->gpus; g++)
-        hosts |= graph->host[g] != graph->host[gpu];
+    bool hosts = muster_graph_spans_hosts(graph);
     for (size_t s = 0; s < graph->seats; s++)
         if (graph->seat[s].gpu == gpu && graph->seat[s].culprit)
             beside->seat[graph->seat[s].position] = (uint32_t)s + 1;
@@ -333,13 +331,14 @@ static void find_beside(const struct muster_graph *graph, uint32_t gpu, struct b
 static bool is_in_spread(const struct muster_graph *graph, const struct muster_view_span *span,
                          const struct muster_suspect *own)
 {
+    if (own->host || own->excess_ns >= DIFFER * (double)span[own->gpu].covered_ns)
+        return false;
     double all_ns = 0, several_ns = 0;
     struct muster_arena scratch = {0};
     struct beside beside = {
         muster_arena_array(&scratch, graph->positions + 1, sizeof *beside.seat),
         muster_arena_array(&scratch, graph->positions + 1, sizeof *beside.alike)};
-    if (!own->host && own->excess_ns < DIFFER * (double)span[own->gpu].covered_ns &&
-        !scratch.failed)
+    if (!scratch.failed)
         find_beside(graph, own->gpu, &beside);
     for (size_t p = 0; p < graph->positions && !scratch.failed; p++) {
         uint32_t s = beside.seat[p];
