@@ -103,3 +103,16 @@ bool ranks_has_line(const struct muster_finding_lines *lines, const char *text)
             return true;
     return false;
 }
+
+struct muster_op made_op(uint64_t number, uint64_t begin_us, uint64_t end_us)
+{
+    return (struct muster_op){.number = number,
+                              .enqueue_ns = (number + 1) * 10 * US,
+                              .begin_ns = begin_us * US,
+                              .end_ns = end_us * US,
+                              .count = 1024,
+                              .peer = -1,
+                              .func = MUSTER_FUNC_ALL_REDUCE,
+                              .dtype = MUSTER_DTYPE_FLOAT32,
+                              .source = end_us ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE};
+}

@@ -38,6 +38,8 @@ const struct muster_view *ranks_view(struct ranks *ranks);
 /* Late ranks, then slow transfers. */
 struct muster_findings ranks_diagnose(struct ranks *ranks);
 void ranks_end(struct ranks *ranks);
+/* An all-reduce by itself, for a view that is fed by hand; end_us 0: without GPU times. */
+struct muster_op made_op(uint64_t number, uint64_t begin_us, uint64_t end_us);
 /* Whether any line holds the text. */
 bool ranks_has_line(const struct muster_finding_lines *lines, const char *text);
 

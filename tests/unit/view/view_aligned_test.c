@@ -25,23 +25,10 @@ static struct three three_ranks(void)
     return three;
 }
 
-static struct muster_op op_at(uint64_t number, uint64_t begin_us, uint64_t end_us)
-{
-    return (struct muster_op){.number = number,
-                              .enqueue_ns = (number + 1) * 10 * US,
-                              .begin_ns = begin_us * US,
-                              .end_ns = end_us * US,
-                              .count = 1024,
-                              .peer = -1,
-                              .func = MUSTER_FUNC_ALL_REDUCE,
-                              .dtype = MUSTER_DTYPE_FLOAT32,
-                              .source = end_us ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE};
-}
-
 static void call(struct three *three, unsigned rank, uint64_t number, uint64_t count,
                  uint16_t flags)
 {
-    struct muster_op op = op_at(number, 100 * (number + 1), 100 * (number + 1) + 50);
+    struct muster_op op = made_op(number, 100 * (number + 1), 100 * (number + 1) + 50);
     op.count = count;
     op.flags |= flags;
     muster_view_add_op(&three->view, three->member[rank], &op);
@@ -90,7 +77,7 @@ static void test_two_members_are_aligned_without_the_third(void **state)
 
 static void send(struct three *three, unsigned from, unsigned to, uint64_t number, bool receives)
 {
-    struct muster_op op = op_at(number, 100 * (number + 1), 100 * (number + 1) + 50);
+    struct muster_op op = made_op(number, 100 * (number + 1), 100 * (number + 1) + 50);
     op.func = receives ? MUSTER_FUNC_RECV : MUSTER_FUNC_SEND;
     op.peer = (int32_t)(receives ? from : to);
     muster_view_add_op(&three->view, three->member[receives ? to : from], &op);

@@ -9,19 +9,6 @@
 
 #include "view/call_order.h"
 
-static struct muster_op op_at(uint64_t number, uint64_t begin_us, uint64_t end_us)
-{
-    return (struct muster_op){.number = number,
-                              .enqueue_ns = (number + 1) * 10 * US,
-                              .begin_ns = begin_us * US,
-                              .end_ns = end_us * US,
-                              .count = 1024,
-                              .peer = -1,
-                              .func = MUSTER_FUNC_ALL_REDUCE,
-                              .dtype = MUSTER_DTYPE_FLOAT32,
-                              .source = end_us ? MUSTER_SOURCE_GPU : MUSTER_SOURCE_NONE};
-}
-
 struct one_gpu {
     struct muster_view view;
     uint32_t member[2];
@@ -55,9 +42,9 @@ static void test_self_time_is_from_the_last_end_in_any_communicator(void **state
 {
     (void)state;
     struct one_gpu one = one_gpu();
-    struct muster_op a = op_at(0, 100, 200);
-    struct muster_op b = op_at(0, 250, 300);
-    struct muster_op c = op_at(1, 310, 400);
+    struct muster_op a = made_op(0, 100, 200);
+    struct muster_op b = made_op(0, 250, 300);
+    struct muster_op c = made_op(1, 310, 400);
     b.enqueue_ns += 1;
     muster_view_add_op(&one.view, one.member[0], &a);
     muster_view_add_op(&one.view, one.member[1], &b);
@@ -74,9 +61,9 @@ static void test_overlapping_operations_are_one_unit(void **state)
 {
     (void)state;
     struct one_gpu one = one_gpu();
-    struct muster_op a = op_at(0, 100, 500);
-    struct muster_op b = op_at(0, 200, 300);
-    struct muster_op c = op_at(1, 510, 600);
+    struct muster_op a = made_op(0, 100, 500);
+    struct muster_op b = made_op(0, 200, 300);
+    struct muster_op c = made_op(1, 510, 600);
     b.enqueue_ns += 1;
     muster_view_add_op(&one.view, one.member[0], &a);
     muster_view_add_op(&one.view, one.member[1], &b);
@@ -105,7 +92,7 @@ static void test_calls_are_in_step_where_they_began_as_they_were_called(void **s
         for (uint64_t n = 0; n < 4; n++) {
             uint64_t begin_us = cases[i].begin_us[n];
             struct muster_op op =
-                op_at(n < 3 ? n : cases[i].last_number, begin_us, begin_us ? begin_us + 50 : 0);
+                made_op(n < 3 ? n : cases[i].last_number, begin_us, begin_us ? begin_us + 50 : 0);
             muster_view_add_op(&one.view, one.member[0], &op);
         }
         finish(&one.view);
@@ -137,7 +124,7 @@ static void test_calls_of_two_communicators_stand_in_their_order(void **state)
                 uint64_t place = 0; /* begins as it stands in the order */
                 while (cases[i].order[place] != 3 * m + n)
                     place++;
-                struct muster_op op = op_at(n, 100 + 100 * place, 150 + 100 * place);
+                struct muster_op op = made_op(n, 100 + 100 * place, 150 + 100 * place);
                 op.enqueue_ns = cases[i].called_us[m][n] * US;
                 muster_view_add_op(&one.view, one.member[m], &op);
             }
@@ -158,8 +145,8 @@ static void test_first_of_a_timed_block_has_no_self_time(void **state)
 {
     (void)state;
     struct one_gpu one = one_gpu();
-    struct muster_op ops[] = {op_at(0, 100, 200), op_at(1, 0, 0), op_at(2, 400, 500),
-                              op_at(3, 520, 600)};
+    struct muster_op ops[] = {made_op(0, 100, 200), made_op(1, 0, 0), made_op(2, 400, 500),
+                              made_op(3, 520, 600)};
     for (size_t i = 0; i < 4; i++)
         muster_view_add_op(&one.view, one.member[0], &ops[i]);
     finish(&one.view);
@@ -172,8 +159,8 @@ static void test_hole_in_the_numbers_leaves_no_self_time_after_it(void **state)
 {
     (void)state;
     struct one_gpu one = one_gpu();
-    struct muster_op ops[] = {op_at(0, 100, 200), op_at(2, 400, 500), op_at(3, 520, 600)};
-    struct muster_op neighbour = op_at(0, 300, 310);
+    struct muster_op ops[] = {made_op(0, 100, 200), made_op(2, 400, 500), made_op(3, 520, 600)};
+    struct muster_op neighbour = made_op(0, 300, 310);
     neighbour.enqueue_ns = 25 * US; /* called within the hole */
     for (size_t i = 0; i < 3; i++)
         muster_view_add_op(&one.view, one.member[0], &ops[i]);
@@ -210,7 +197,7 @@ static void test_calls_are_missing_where_their_numbers_are(void **state)
     enum { CALLS = sizeof called / sizeof *called };
     struct one_gpu one = one_gpu();
     for (size_t i = 0; i < CALLS; i++) {
-        struct muster_op op = op_at(called[i].number, 0, 0);
+        struct muster_op op = made_op(called[i].number, 0, 0);
         op.enqueue_ns = (i + 1) * 10 * US;
         if (called[i].what != COLLECTIVE) {
             op.func = MUSTER_FUNC_SEND;
@@ -236,7 +223,7 @@ static void test_operations_come_out_in_order_however_they_were_fed(void **state
     struct one_gpu one = one_gpu();
     for (uint64_t i = 0; i < 200; i++) {
         uint64_t number = i * 77 % 200;
-        struct muster_op op = op_at(number, 100 + number * 10, 105 + number * 10);
+        struct muster_op op = made_op(number, 100 + number * 10, 105 + number * 10);
         op.flags = number % 3 == 0 ? MUSTER_OP_GRAPH : 0;
         op.func = number % 5 == 1 ? MUSTER_FUNC_SEND : op.func;
         op.peer = number % 5 == 1 ? (int32_t)number % 2 : -1;
@@ -278,7 +265,7 @@ static void test_operations_of_nobody_are_counted(void **state)
 {
     (void)state;
     struct one_gpu one = one_gpu();
-    struct muster_op op = op_at(0, 1, 2);
+    struct muster_op op = made_op(0, 1, 2);
     muster_view_add_op(&one.view, 99, &op);
     finish(&one.view);
     assert_int_equal(one.view.unattributed, 1);
@@ -303,7 +290,7 @@ static void test_ranks_of_one_process_are_told_apart(void **state)
         {.uid = 1, .id = 5, .rank = 0, .nranks = 2, .name = "a"},
         {.uid = 2, .id = 5, .rank = 1, .nranks = 2, .name = "a"},
     };
-    struct muster_op op[] = {op_at(0, 100, 200), op_at(0, 150, 200)};
+    struct muster_op op[] = {made_op(0, 100, 200), made_op(0, 150, 200)};
     static struct muster_segment segment; /* whose log alone names the communicators */
     struct muster_process process = {
         .segment = &segment, .comm = comm, .comms = 2, .op = op, .ops = 2};
@@ -335,7 +322,7 @@ static void test_stream_is_what_was_sent_to_one_peer(void **state)
                   {MUSTER_FUNC_SEND, 1, 0}, {MUSTER_FUNC_SEND, 1, MUSTER_OP_GRAPH}};
     struct one_gpu one = one_gpu();
     for (unsigned i = 0; i < sizeof called / sizeof *called; i++) {
-        struct muster_op op = op_at(i, 100 * (i + 1), 100 * (i + 1) + 50);
+        struct muster_op op = made_op(i, 100 * (i + 1), 100 * (i + 1) + 50);
         op.func = called[i].func;
         op.peer = called[i].peer;
         op.flags |= called[i].flags;
@@ -358,7 +345,7 @@ static void test_first_call_is_the_earliest_of_any_kind(void **state)
 {
     (void)state;
     struct one_gpu one = one_gpu();
-    struct muster_op first = op_at(0, 100, 150), second = op_at(1, 200, 250);
+    struct muster_op first = made_op(0, 100, 150), second = made_op(1, 200, 250);
     first.func = MUSTER_FUNC_SEND; /* stands behind the collective in the view */
     first.peer = 1;
     muster_view_add_op(&one.view, one.member[0], &first);
@@ -406,7 +393,7 @@ static struct muster_process long_process(int32_t rank)
     process.segment->comm[0].rank = rank;
     process.segment->comm[0].nranks = LONG_RANKS;
     for (uint64_t i = 0; i < LONG_OPS; i++) {
-        process.op[i] = op_at(i / 2, 100 * i + 100, 100 * i + 150);
+        process.op[i] = made_op(i / 2, 100 * i + 100, 100 * i + 150);
         process.op[i].enqueue_ns = 100 * US * i;
         process.op[i].comm = 1;
         if (i % 2 && rank < 2) {
