@@ -51,7 +51,8 @@ enum verdict score_finding(const struct job *job, const struct muster_finding *f
     *faults = 0;
     if (is_word(finding, "slow_transfer"))
         return score_link(job, finding, faults);
-    if (!is_word(finding, "late_rank") && !is_word(finding, "late_host"))
+    bool late = is_word(finding, "late_rank") || is_word(finding, "late_host");
+    if (!late && !is_word(finding, "uneven_stages"))
         return VERDICT_NONE;
     for (unsigned i = 0; i < finding->ranks; i++) {
         unsigned culprit = truth_culprit(job, (unsigned)finding->rank[i]);
@@ -62,7 +63,7 @@ enum verdict score_finding(const struct job *job, const struct muster_finding *f
     }
     if (!some)
         return VERDICT_WRONG;
-    return *faults & owed(job) ? VERDICT_RIGHT : VERDICT_NEUTRAL;
+    return late && *faults & owed(job) ? VERDICT_RIGHT : VERDICT_NEUTRAL;
 }
 
 /* Faults that are named by findings that are right. Of a host: at least half of its ranks. */

@@ -30,6 +30,7 @@
     ROW(LATE_RANK,         late_rank,         SLOW,     true,  false, late,       stragglers)  \
     ROW(LATE_HOST,         late_host,         SLOW,     true,  false, host,       stragglers)  \
     ROW(ALL_WAIT,          all_wait,          SLOW,     true,  false, alike,      stragglers)  \
+    ROW(UNEVEN_STAGES,     uneven_stages,     SLOW,     true,  false, uneven,     stragglers)  \
     ROW(SLOW_TRANSFER,     slow_transfer,     SLOW,     true,  false, transfer,   transfers)   \
     ROW(PATH_DEGRADED,     path_degraded,     PATH,     false, false, path,       paths)       \
     ROW(PATH_MISSING,      path_missing,      PATH,     false, false, path,       paths)       \

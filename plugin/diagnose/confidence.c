@@ -30,6 +30,12 @@ double muster_confidence_alike(void)
     return share((struct row){9, 9});
 }
 
+double muster_confidence_uneven(void)
+{
+    /* bench/verdicts, seeds 1 to 40. */
+    return share((struct row){18, 18});
+}
+
 double muster_confidence_transfer(void)
 {
     return share((struct row){202, 202});

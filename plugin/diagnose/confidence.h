@@ -31,6 +31,9 @@ double muster_confidence_late_calls(void);
 /* All ranks wait alike: in a job where they do. */
 double muster_confidence_alike(void);
 
+/* A stage of a pipeline that has more to do than the others. */
+double muster_confidence_uneven(void);
+
 /* A link that stands out by its sender's waits for the network. */
 double muster_confidence_transfer(void);
 

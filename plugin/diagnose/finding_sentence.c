@@ -238,6 +238,15 @@ static void put_alike(struct muster_text *text, const struct muster_finding *fin
     put_price(text, finding);
 }
 
+static void put_uneven(struct muster_text *text, const struct muster_finding *finding)
+{
+    muster_text_add(text, "the pipeline's stages are uneven: ");
+    put_ranks(text, finding->rank, finding->ranks);
+    muster_text_add(text, finding->ranks > 1 ? " have more to do than the others"
+                                             : " has more to do than the others");
+    put_price(text, finding);
+}
+
 /* A host that both ends are on is named once, behind them. */
 static void put_transfer_ends(struct muster_text *text, const struct muster_finding *finding)
 {

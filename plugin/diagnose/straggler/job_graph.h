@@ -21,6 +21,7 @@
 #define MUSTER_NO_OWN        MUSTER_NO_NS /* own time: not known */
 #define MUSTER_STAGES        1.5          /* stages of a pipeline may differ by so much by design */
 #define MUSTER_STAGES_OF_TWO 3.0          /* two: with one other alone nothing says what is usual */
+#define MUSTER_NOT_ALL_TIMED (-1.0)       /* worked: of what it did too little was timed */
 #define MUSTER_AT_ONCE       0.7 /* of the units of a position: the GPU waited for its host */
 enum { MUSTER_NO_UNIT = UINT32_MAX };
 #define MUSTER_RECEIVES (1u << 31) /* of a partner */
@@ -189,7 +190,10 @@ struct muster_graph {
     uint32_t *program;
     uint32_t *host; /* of each GPU: muster_view_hosts */
     bool *stages;   /* of each communicator: its ranks have more than one program */
-    bool *timed;    /* of each member: it has units */
+    /* Of each GPU for which share of its time it worked by itself, or MUSTER_NOT_ALL_TIMED. NULL
+     * where no stage is like no other. */
+    double *worked;
+    bool *timed; /* of each member: it has units */
     /* While usual times are learned, of each unit: how long those before it waited for others, in
      * all. NULL where no edge asks. */
     int64_t *waited_ns;

@@ -16,8 +16,7 @@ enum { GPU, HOST, SIDES };
 struct stages {
     struct muster_pace (*pace)[2][SIDES]; /* of each member's units */
     int64_t (*most_ns)[2][SIDES]; /* of each communicator; MUSTER_NO_OWN: nothing to compare with */
-    double *of_gpu;               /* for which share of its time each GPU worked by itself */
-    double *most_in_all;          /* of each communicator: what one may */
+    double *most_in_all;          /* of each communicator: which share of its time one may work */
     double *scratch;
 };
 
@@ -98,7 +97,7 @@ struct longest {
 static double *shares_of_gpus(const struct muster_graph *graph)
 {
     size_t gpus = graph->view->gpus;
-    double *own = muster_arena_array(graph->making, gpus + 1, sizeof *own);
+    double *own = muster_arena_array(graph->memory, gpus + 1, sizeof *own);
     double *all = muster_arena_array(graph->making, gpus + 1, sizeof *all);
     struct longest *longest = muster_arena_array(graph->making, graph->seats + 1, sizeof *longest);
     for (size_t u = 0; u < graph->units && longest; u++) {
@@ -122,25 +121,16 @@ static double *shares_of_gpus(const struct muster_graph *graph)
     return own;
 }
 
-/* What a stage may do by itself in all: as above. */
-static double most_in_all(const struct muster_view *view, const struct muster_view_comm *comm,
+/* What a stage may do by itself in all: as above. Only where that is known of all of them. */
+static double most_in_all(const struct muster_graph *graph, const struct muster_view_comm *comm,
                           const struct stages *stages)
 {
-    for (uint32_t m = 0; m < comm->members; m++)
-        stages->scratch[m] = stages->of_gpu[view->member[comm->first_member + m].gpu];
-    muster_sort_double(stages->scratch, comm->members);
     size_t n = comm->members;
-    return n ? muster_stages_differ(comm) * stages->scratch[(n - 1) / 2] : 0;
-}
-
-/* Whether nearly all that each GPU of the communicator did was timed: only then its sum is. */
-static bool all_timed(const struct muster_view *view, const struct muster_view_comm *comm,
-                      const double *timed)
-{
-    bool all = true;
-    for (uint32_t m = comm->first_member; m < comm->first_member + comm->members; m++)
-        all &= timed[view->member[m].gpu] >= TIMED;
-    return all;
+    for (uint32_t m = 0; m < n; m++)
+        stages->scratch[m] = graph->worked[graph->view->member[comm->first_member + m].gpu];
+    muster_sort_double(stages->scratch, n);
+    return n && stages->scratch[0] >= 0 ? muster_stages_differ(comm) * stages->scratch[(n - 1) / 2]
+                                        : INFINITY;
 }
 
 /* Of each GPU the share of its operations that have GPU times. 1 where it is in one communicator
@@ -163,6 +153,15 @@ static double *timed_of_gpus(const struct muster_view *view, struct muster_arena
     return timed;
 }
 
+static void set_worked(struct muster_graph *graph)
+{
+    double *timed = timed_of_gpus(graph->view, graph->making);
+    graph->worked = shares_of_gpus(graph);
+    for (size_t g = 0; g < graph->view->gpus && !graph->making->failed && graph->worked; g++)
+        if (timed[g] < TIMED)
+            graph->worked[g] = MUSTER_NOT_ALL_TIMED;
+}
+
 bool muster_graph_any_stages(const struct muster_graph *graph)
 {
     bool any = false;
@@ -179,7 +178,7 @@ static void evaluate_stages(struct muster_graph *graph, const struct stages *sta
         uint32_t comm = view->member[muster_unit_member(graph, unit)].comm;
         const int64_t *most_ns = stages->most_ns[comm][receives(graph, unit)];
         if (is_stage(graph, unit, comm) && most_ns[GPU] != MUSTER_NO_OWN) {
-            bool slow = stages->of_gpu[muster_unit_gpu(graph, unit)] > stages->most_in_all[comm];
+            bool slow = graph->worked[muster_unit_gpu(graph, unit)] > stages->most_in_all[comm];
             int64_t excess_ns = excess_of(graph, unit, most_ns);
             unit->evaluated = unit->stage = true;
             muster_unit_set_excess(graph, unit, slow || excess_ns < 0 ? excess_ns : 0,
@@ -199,12 +198,11 @@ void muster_graph_stages(struct muster_graph *graph)
     struct stages stages = {
         .pace = muster_arena_array(memory, view->members + 1, sizeof *stages.pace),
         .most_ns = muster_arena_array(memory, view->comms + 1, sizeof *stages.most_ns),
-        .of_gpu = shares_of_gpus(graph),
         .most_in_all = muster_arena_array(memory, view->comms + 1, sizeof *stages.most_in_all),
         .scratch = muster_arena_array(memory, view->members + 1, sizeof *stages.scratch),
     };
-    double *timed = timed_of_gpus(view, memory);
-    if (memory->failed)
+    set_worked(graph);
+    if (memory->failed || !graph->worked)
         return;
     find_paces(graph, &stages);
     for (size_t c = 0; c < view->comms; c++) {
@@ -212,8 +210,7 @@ void muster_graph_stages(struct muster_graph *graph)
         for (unsigned recv = 0; recv < 2; recv++)
             for (unsigned side = 0; side < SIDES; side++)
                 stages.most_ns[c][recv][side] = most_of_stages(comm, &stages, recv, side);
-        bool whole = all_timed(view, comm, timed);
-        stages.most_in_all[c] = whole ? most_in_all(view, comm, &stages) : INFINITY;
+        stages.most_in_all[c] = most_in_all(graph, comm, &stages);
     }
     evaluate_stages(graph, &stages);
 }

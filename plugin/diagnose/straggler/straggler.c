@@ -8,9 +8,9 @@
 #include "base/sort.h"
 #include "diagnose/straggler/e_process.h"
 #include "diagnose/straggler/late_calls.h"
-#include "diagnose/straggler/straggler_alike.h"
 #include "diagnose/straggler/straggler_describe.h"
 #include "diagnose/straggler/straggler_links.h"
+#include "diagnose/straggler/straggler_nobody.h"
 #include "diagnose/straggler/straggler_suspects.h"
 #include "diagnose/straggler/what_if.h"
 
@@ -518,6 +518,8 @@ int muster_straggler_find(const struct muster_view *view, struct muster_findings
         muster_late_calls_find(view, &memory, findings);
     if (!memory.failed && !suspects.n)
         muster_straggler_alike(&graph, span, findings);
+    if (!memory.failed && !suspects.n)
+        muster_straggler_uneven(&graph, span, findings);
     if (!memory.failed) {
         put_duplicates(view, &findings->not_observable);
         muster_straggler_describe_clean(&graph, &suspects, span, findings);

@@ -1,4 +1,4 @@
-#include "diagnose/straggler/straggler_alike.h"
+#include "diagnose/straggler/straggler_nobody.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

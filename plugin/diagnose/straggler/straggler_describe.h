@@ -1,4 +1,4 @@
-/* Words findings of late ranks, and what verdicts without any rest on. */
+/* Words findings of late ranks. */
 #ifndef MUSTER_DIAGNOSE_STRAGGLER_STRAGGLER_DESCRIBE_H
 #define MUSTER_DIAGNOSE_STRAGGLER_STRAGGLER_DESCRIBE_H
 
@@ -9,9 +9,5 @@ void muster_straggler_describe(const struct muster_graph *graph,
                                const struct muster_suspects *suspects,
                                const struct muster_view_span *span,
                                struct muster_findings *findings);
-void muster_straggler_describe_clean(const struct muster_graph *graph,
-                                     const struct muster_suspects *suspects,
-                                     const struct muster_view_span *span,
-                                     struct muster_findings *findings);
 
 #endif

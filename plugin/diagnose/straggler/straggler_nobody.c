@@ -1,11 +1,10 @@
-/* What a verdict without a culprit rests on. */
+#include "diagnose/straggler/straggler_nobody.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "diagnose/straggler/e_process.h"
-#include "diagnose/straggler/job_graph.h"
-#include "diagnose/straggler/straggler_describe.h"
 
 enum {
     VERDICTS_MAX = 6, /* communicators whose clean verdict is told */

@@ -112,7 +112,7 @@ const struct muster_cause_row muster_cause_rows[] = {
     {"gpu.nvlink", TESTS " slow_transfer path_degraded path_missing", 8},
     {"gpu.pcie", SLOW, 7},
     {"gpu.nic", "slow_transfer late_rank path_degraded", 5},
-    {"gpu.clocks", LATE " p2p.bandwidth", 7},
+    {"gpu.clocks", LATE " uneven_stages p2p.bandwidth", 7},
     {"gpu.ecc", PAIRS " init_error hang_dead", 8},
     {"gpu.mig", "init_error allreduce.small gpu.p2p_status path_missing", 7},
     {"gpu.in_use", "late_rank init_error allreduce.large", 5},

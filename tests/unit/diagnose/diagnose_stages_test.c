@@ -8,39 +8,75 @@
 #include <cmocka.h>
 
 enum { STEPS = 30, LONG = 200, LINE = 2 /* ranks of the shortest pipeline */ };
+enum { STAGES = 4, CHAINS = 2 };
 
-/* A chain: every rank sends to the next. Rank `slow` takes `work_ns` between exchanges. */
-static struct muster_findings chain(struct ranks *ranks, unsigned slow, uint64_t work_ns)
+/* What a stage takes between exchanges in place of 300 us. */
+struct slow {
+    unsigned stage;
+    uint64_t work_ns;
+    bool back; /* what is sent to the next comes back */
+};
+
+/* All ranks of chain `c` send to the next one, or back: together, until end_ns. */
+static void pass(struct ranks *ranks, unsigned c, uint64_t step, bool back, uint64_t end_ns,
+                 uint64_t clock_ns[STAGES])
 {
-    uint64_t clock_ns[4] = {0};
-    ranks_begin(ranks, 4);
-    ranks_comm(ranks, 0, 0, 1, 4, 4);
-    for (uint64_t s = 0; s < STEPS; s++) {
-        uint64_t last_ns = 0;
-        for (unsigned r = 0; r < 4; r++) {
-            clock_ns[r] += r == slow ? work_ns : 300 * US;
-            last_ns = clock_ns[r] > last_ns ? clock_ns[r] : last_ns;
-        }
-        for (unsigned r = 0; r < 4; r++) {
-            struct muster_op op = {.number = s,
-                                   .enqueue_ns = (s + 1) * MS,
-                                   .begin_ns = clock_ns[r] + ranks->skew_ns[r],
-                                   .end_ns = last_ns + 50 * US + ranks->skew_ns[r],
-                                   .count = 1 << 20,
-                                   .dtype = MUSTER_DTYPE_FLOAT32,
-                                   .source = MUSTER_SOURCE_GPU};
-            op.func = MUSTER_FUNC_SEND;
-            op.peer = (int32_t)r + 1;
-            if (r < 3)
-                muster_view_add_op(&ranks->view, ranks->member[0][r], &op);
-            op.func = MUSTER_FUNC_RECV;
-            op.peer = (int32_t)r - 1;
-            if (r > 0)
-                muster_view_add_op(&ranks->view, ranks->member[0][r], &op);
-            clock_ns[r] = last_ns + 50 * US;
-        }
+    for (unsigned r = 0; r < STAGES; r++) {
+        const uint64_t skew_ns = ranks->skew_ns[c * STAGES + r];
+        const uint32_t member = ranks->member[c][c * STAGES + r];
+        struct muster_op op = {.number = step,
+                               .enqueue_ns = (step + 1) * MS,
+                               .begin_ns = clock_ns[r] + skew_ns,
+                               .end_ns = end_ns + skew_ns,
+                               .count = 1 << 20,
+                               .dtype = MUSTER_DTYPE_FLOAT32,
+                               .source = MUSTER_SOURCE_GPU};
+        op.func = back ? MUSTER_FUNC_RECV : MUSTER_FUNC_SEND;
+        op.peer = (int32_t)r + 1;
+        if (r + 1 < STAGES)
+            muster_view_add_op(&ranks->view, member, &op);
+        op.func = back ? MUSTER_FUNC_SEND : MUSTER_FUNC_RECV;
+        op.peer = (int32_t)r - 1;
+        if (r > 0)
+            muster_view_add_op(&ranks->view, member, &op);
+        clock_ns[r] = end_ns;
     }
+}
+
+static void play_chain(struct ranks *ranks, unsigned c, uint64_t step, struct slow slow,
+                       uint64_t clock_ns[STAGES])
+{
+    uint64_t last_ns = 0;
+    for (unsigned r = 0; r < STAGES; r++) {
+        clock_ns[r] += r == slow.stage ? slow.work_ns : 300 * US;
+        last_ns = clock_ns[r] > last_ns ? clock_ns[r] : last_ns;
+    }
+    pass(ranks, c, step, false, last_ns + 50 * US, clock_ns);
+    for (unsigned r = 0; r < STAGES && slow.back; r++)
+        clock_ns[r] += 20 * US;
+    if (slow.back)
+        pass(ranks, c, step, true, last_ns + 120 * US, clock_ns);
+}
+
+/* Chains of four stages each, the second chain with a slow stage of its own. */
+static struct muster_findings play_chains(struct ranks *ranks, unsigned chains,
+                                          const struct slow slow[CHAINS], bool live)
+{
+    uint64_t clock_ns[CHAINS][STAGES] = {{0}};
+    ranks_begin(ranks, chains * STAGES);
+    for (unsigned c = 0; c < chains; c++)
+        ranks_comm(ranks, c, c * STAGES, 1, STAGES, STAGES);
+    for (uint64_t s = 0; s < STEPS; s++)
+        for (unsigned c = 0; c < chains; c++)
+            play_chain(ranks, c, s, slow[c], clock_ns[c]);
+    ranks->view.window = live;
     return ranks_diagnose(ranks);
+}
+
+static struct muster_findings chain(struct ranks *ranks, unsigned stage, uint64_t work_ns)
+{
+    const struct slow slow[CHAINS] = {{stage, work_ns, false}};
+    return play_chains(ranks, 1, slow, false);
 }
 
 static void test_slowest_stage_of_a_chain(void **state)
@@ -61,6 +97,65 @@ static void test_stage_with_a_little_more_work_is_not_named(void **state)
     (void)state;
     struct ranks ranks;
     struct muster_findings findings = chain(&ranks, 2, 380 * US);
+    assert_int_equal(findings.n, 0);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+/* 430 us for 300, and 20 more: its GPUs work for 450 of 550 us, the others for 320. */
+static void test_the_same_stage_of_all_chains_has_more_to_do(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    const struct slow last[CHAINS] = {{3, 430 * US, true}, {3, 430 * US, true}};
+    struct muster_findings findings = play_chains(&ranks, CHAINS, last, false);
+    const struct muster_finding *finding = findings.finding;
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(finding->kind, MUSTER_FINDING_UNEVEN_STAGES);
+    assert_int_equal(finding->ranks, 2);
+    assert_int_equal(finding->rank[0], 3);
+    assert_int_equal(finding->rank[1], 7);
+    assert_true(finding->cost_share > 0.17 && finding->cost_share < 0.21);
+    assert_true(ranks_has_line(&finding->evidence, "58 % (rank 0)"));
+    assert_true(ranks_has_line(&finding->evidence, "82 % (rank 3)"));
+    assert_int_equal(finding->not_observable.n, 0);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_one_gpu_that_is_a_stage_may_be_slow(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    const struct slow second[CHAINS] = {{1, 430 * US, true}};
+    struct muster_findings findings = play_chains(&ranks, 1, second, false);
+    assert_int_equal(findings.n, 1);
+    assert_int_equal(findings.finding[0].kind, MUSTER_FINDING_UNEVEN_STAGES);
+    assert_int_equal(findings.finding[0].ranks, 1);
+    assert_int_equal(findings.finding[0].rank[0], 1);
+    assert_true(ranks_has_line(&findings.finding[0].not_observable, "a slow GPU looks the same"));
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_another_stage_of_each_chain_is_no_uneven_cut(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    const struct slow apart[CHAINS] = {{3, 430 * US, true}, {1, 430 * US, true}};
+    struct muster_findings findings = play_chains(&ranks, CHAINS, apart, false);
+    for (size_t i = 0; i < findings.n; i++)
+        assert_int_not_equal(findings.finding[i].kind, MUSTER_FINDING_UNEVEN_STAGES);
+    muster_findings_free(&findings);
+    ranks_end(&ranks);
+}
+
+static void test_uneven_stages_are_told_once_the_job_is_over(void **state)
+{
+    (void)state;
+    struct ranks ranks;
+    const struct slow last[CHAINS] = {{3, 430 * US, true}, {3, 430 * US, true}};
+    struct muster_findings findings = play_chains(&ranks, CHAINS, last, true);
     assert_int_equal(findings.n, 0);
     muster_findings_free(&findings);
     ranks_end(&ranks);
@@ -249,6 +344,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slowest_stage_of_a_chain),
         cmocka_unit_test(test_stage_with_a_little_more_work_is_not_named),
+        cmocka_unit_test(test_the_same_stage_of_all_chains_has_more_to_do),
+        cmocka_unit_test(test_one_gpu_that_is_a_stage_may_be_slow),
+        cmocka_unit_test(test_another_stage_of_each_chain_is_no_uneven_cut),
+        cmocka_unit_test(test_uneven_stages_are_told_once_the_job_is_over),
         cmocka_unit_test(test_a_stage_that_becomes_slow_is_held_against_its_past),
         cmocka_unit_test(test_some_seconds_are_no_past_while_the_job_runs),
         cmocka_unit_test(test_of_two_stages_one_is_slow_from_three_times_the_other_on),
