@@ -21,7 +21,9 @@ static void add_number(struct muster_text *text, double value)
 /* Of ranks how often so many cases lay between; of transfers a model of the link. */
 static void add_interval(const struct muster_finding *finding, struct muster_text *text)
 {
-    bool late = muster_finding_is_late(finding);
+    const char *by = muster_finding_is_late(finding) ? "in four of five such findings"
+                     : finding->kind == MUSTER_FINDING_UNEVEN_STAGES ? "if all stages did as much"
+                                                                     : "by a model of the link";
     if (!(finding->cost_high_s > 0))
         return;
     if (finding->cost_low_s > 0) {
@@ -32,7 +34,7 @@ static void add_interval(const struct muster_finding *finding, struct muster_tex
         muster_text_add(text, "at most ");
     }
     add_number(text, finding->cost_high_s);
-    muster_text_add(text, late ? " s in four of five such findings" : " s, by a model of the link");
+    muster_text_add(text, muster_finding_is_late(finding) ? " s %s" : " s, %s", by);
 }
 
 static void add_run(const struct muster_finding *finding, struct muster_text *text)

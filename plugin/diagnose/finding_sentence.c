@@ -242,8 +242,8 @@ static void put_uneven(struct muster_text *text, const struct muster_finding *fi
 {
     muster_text_add(text, "the pipeline's stages are uneven: ");
     put_ranks(text, finding->rank, finding->ranks);
-    muster_text_add(text, finding->ranks > 1 ? " have more to do than the others"
-                                             : " has more to do than the others");
+    muster_text_add(text, finding->ranks > 1 ? " work longer than the others"
+                                             : " works longer than the others");
     put_price(text, finding);
 }
 

@@ -158,7 +158,8 @@ static void put_alike(const struct muster_graph *graph, const bool *of_stage, ui
     }
     if (finding->ranks == 1)
         muster_finding_line(&finding->not_observable,
-                            "rank %" PRId32 " alone is this stage: a slow GPU looks the same",
+                            "rank %" PRId32
+                            " alone is this stage: a slow GPU or process looks the same",
                             finding->rank[0]);
     else if (here && elsewhere)
         muster_finding_line(&finding->not_observable,
@@ -193,13 +194,14 @@ static void describe(const struct muster_graph *graph, const struct longest_stag
     finding->confidence = muster_confidence_uneven();
     put_shares(graph, comm, &finding->evidence);
     put_alike(graph, longest->gpus, longest->gpu, finding);
-    muster_text_copy(finding->advice, sizeof finding->advice,
-                     finding->ranks == 1
-                         ? "look at its GPU's clocks (nvidia-smi -q -d CLOCK,POWER,TEMPERATURE); "
-                           "if these are the others', give its stage fewer layers: the last one "
-                           "also computes the loss, the first the embedding"
-                         : "give this stage fewer layers, and the others more: the last one also "
-                           "computes the loss, the first the embedding; not a rank is at fault");
+    muster_text_copy(
+        finding->advice, sizeof finding->advice,
+        finding->ranks == 1
+            ? "look at its GPU's clocks (nvidia-smi -q -d CLOCK,POWER,TEMPERATURE) and "
+              "at its process; if these are like the others', give its stage fewer "
+              "layers: the last one also computes the loss, the first the embedding"
+            : "give this stage fewer layers, and the others more: the last one also "
+              "computes the loss, the first the embedding; not a rank is at fault");
 }
 
 void muster_straggler_uneven(const struct muster_graph *graph, const struct muster_view_span *span,
