@@ -7,23 +7,6 @@
 #define WAITED 1.5 /* times what a host takes by itself from call to call: it waited */
 #define LONGER 1.2 /* times what a receive takes where it waits for nobody: it waited */
 
-static const struct muster_lanes_after after_not_yet = {{MUSTER_NO_SHORT, MUSTER_NO_SHORT}};
-
-/* What it followed was not timed, but another rank tells when it was over. */
-static inline bool met_untimed(const struct muster_graph *graph, uint32_t u)
-{
-    return graph->untimed && graph->untimed[u].before != MUSTER_NO_UNIT &&
-           !(graph->unit[u].known >> graph->unit[u].edge & 1);
-}
-
-/* What it followed was not seen: it is as much sooner as those that it meets. */
-static inline bool is_free(const struct muster_graph *graph, const struct muster_unit *unit)
-{
-    return !(unit->known >> unit->edge & 1) &&
-           !met_untimed(graph, (uint32_t)(unit - graph->unit)) &&
-           muster_unit_before(graph, unit, unit->edge) != MUSTER_NO_UNIT;
-}
-
 /* Whether not all is known of what a GPU did between its units. Of one in step it is. */
 static bool is_torn(const struct muster_graph *graph, size_t g)
 {
@@ -63,21 +46,44 @@ static bool any_follows_call(const struct muster_graph *graph)
     return any;
 }
 
-void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph,
-                          struct muster_arena *memory)
+/* Whether any unit follows a begin. */
+static bool any_follows_begin(const struct muster_graph *graph)
 {
-    size_t units = graph->units + 1, turns = graph->turns + 1, positions = graph->positions + 1;
-    what_if->graph = graph;
-    what_if->far_after.memory = &what_if->walk;
-    what_if->begin = muster_arena_array(memory, units, sizeof *what_if->begin);
-    if (any_follows_call(graph))
-        what_if->call = muster_arena_array(memory, units, sizeof *what_if->call);
-    what_if->over = muster_arena_array(memory, turns, sizeof *what_if->over);
+    bool any = false;
+    for (size_t p = 0; p < graph->positions && !any; p++)
+        any = muster_edge_begins(graph->position[p].edge);
+    return any;
+}
+
+/* Where all turns are over with their last, and nothing follows a begin, none is asked for once its
+ * turn is over. */
+static void make_times(struct muster_what_if *what_if, struct muster_arena *memory)
+{
+    const struct muster_graph *graph = what_if->graph;
+    size_t units = graph->units + 1, turns = graph->turns + 1, most = 0;
     what_if->together = muster_arena_array(memory, turns, sizeof *what_if->together);
     for (size_t t = 0; t < graph->turns && what_if->together; t++) {
         what_if->together[t] = graph->turn[t].kind == MUSTER_TURN_ALL;
         what_if->any_apart |= !what_if->together[t];
+        most = graph->turn[t].units > most ? graph->turn[t].units : most;
     }
+    what_if->begins = muster_arena_array(memory, most + 1, sizeof *what_if->begins);
+    what_if->last = muster_arena_array(memory, turns, sizeof *what_if->last);
+    if (what_if->any_apart || graph->untimed || any_follows_begin(graph))
+        what_if->begin = muster_arena_array(memory, units, sizeof *what_if->begin);
+    if (any_follows_call(graph))
+        what_if->call = muster_arena_array(memory, units, sizeof *what_if->call);
+    if (what_if->begin || what_if->call)
+        what_if->first = muster_arena_array(memory, turns, sizeof *what_if->first);
+}
+
+void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_graph *graph,
+                          struct muster_arena *memory)
+{
+    size_t positions = graph->positions + 1;
+    what_if->graph = graph;
+    what_if->far_after.memory = &what_if->walk;
+    make_times(what_if, memory);
     what_if->waited = muster_arena_array(memory, graph->view->gpus + 1, sizeof *what_if->waited);
     what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
     what_if->least_ns = muster_arena_array(memory, positions, sizeof *what_if->least_ns);
@@ -93,36 +99,6 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
 void muster_what_if_end(struct muster_what_if *what_if, struct muster_arena *memory)
 {
     muster_arena_end(&what_if->walk, memory);
-}
-
-/* Units of a turn are so close to each other that four bytes hold what lies between. */
-static inline struct muster_lanes_after
-after(struct muster_what_if *what_if, const struct muster_turn_end *turn, struct muster_lanes at)
-{
-    struct muster_lanes_after own = after_not_yet;
-    for (unsigned l = 0; l < MUSTER_LANES && is_known(at); l++)
-        own.ns[l] = muster_shorten_ns(&what_if->far_after, at.ns[l] - turn->first.ns[l]);
-    return own;
-}
-
-static inline struct muster_lanes at(const struct muster_what_if *what_if,
-                                     const struct muster_turn_end *turn,
-                                     struct muster_lanes_after own)
-{
-    struct muster_lanes at = own.ns[0] == MUSTER_NO_SHORT ? not_yet : turn->first;
-    for (unsigned l = 0; l < MUSTER_LANES && own.ns[0] != MUSTER_NO_SHORT; l++)
-        at.ns[l] += muster_ns_of_short(&what_if->far_after, own.ns[l]);
-    return at;
-}
-
-static inline struct muster_lanes begin_of(const struct muster_what_if *what_if, uint32_t u)
-{
-    return at(what_if, &what_if->over[what_if->graph->unit[u].turn], what_if->begin[u]);
-}
-
-static struct muster_lanes call_of(const struct muster_what_if *what_if, uint32_t u)
-{
-    return at(what_if, &what_if->over[what_if->graph->unit[u].turn], what_if->call[u]);
 }
 
 static inline void come_unit(const struct muster_graph *graph, uint32_t u,
@@ -204,7 +180,6 @@ static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint3
     const struct muster_graph *graph = what_if->graph;
     const struct muster_unit *unit = &graph->unit[u];
     const struct muster_turn *turn = &graph->turn[unit->turn];
-    const struct muster_turn_end *over = &what_if->over[unit->turn];
     uint32_t root = graph->of_turn[turn->first];
     int64_t waited_ns = muster_unit_length_ns(graph, unit) - transfer_of(what_if, turn);
     if (turn->kind == MUSTER_TURN_APART || (turn->kind == MUSTER_TURN_FROM_ROOT && u == root) ||
@@ -213,7 +188,7 @@ static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint3
         return plus(begin_of(what_if, u), whole ? 0 : waited_ns);
     }
     struct muster_lanes last =
-        turn->kind == MUSTER_TURN_FROM_ROOT ? begin_of(what_if, root) : over->last;
+        turn->kind == MUSTER_TURN_FROM_ROOT ? begin_of(what_if, root) : what_if->last[unit->turn];
     struct muster_lanes own = plus(begin_of(what_if, u), waited_ns);
     return waited_ns > MUSTER_GAP_NS ? sooner(own, last) : own;
 }
@@ -222,13 +197,13 @@ static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint3
 static inline struct muster_lanes end_of(const struct muster_what_if *what_if, uint32_t u)
 {
     uint32_t t = what_if->graph->unit[u].turn;
-    const struct muster_turn_end *over = &what_if->over[t];
+    struct muster_lanes over = what_if->last[t];
     if (what_if->together[t])
-        return over->last;
+        return over;
     if (what_if->graph->turn[t].kind == MUSTER_TURN_PARTNERS)
         return end_of_partners(what_if, u);
-    bool last = knows_sender(what_if->graph, u) || !is_known(over->last);
-    return last ? over->last : end_apart(what_if, u);
+    bool last = knows_sender(what_if->graph, u) || !is_known(over);
+    return last ? over : end_apart(what_if, u);
 }
 
 /* A unit that another one came after. */
@@ -397,16 +372,15 @@ static void end_turn(struct muster_what_if *what_if, uint32_t t, struct coming *
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
-    const uint32_t *unit = &graph->of_turn[turn->first];
-    struct muster_turn_end *own = &what_if->over[t];
+    uint32_t first = graph->of_turn[turn->first];
     if (what_if->timed[turn->comm] && !muster_turn_is_whole(graph, turn))
         come_unseen(coming);
     struct muster_lanes last = came(coming);
     for (uint32_t i = 1; i < turn->units && turn->kind == MUSTER_TURN_TO_ROOT; i++)
-        last = soonest(i == 1 ? not_yet : last, begin_of(what_if, unit[i]));
-    if (knows_sender(graph, unit[0]))
-        last = end_of_received(what_if, unit[0]);
-    own->last = is_known(last) ? last : not_yet;
+        last = soonest(i == 1 ? not_yet : last, what_if->begins[i]);
+    if (knows_sender(graph, first))
+        last = end_of_received(what_if, first);
+    what_if->last[t] = is_known(last) ? last : not_yet;
 }
 
 /* By turns another GPU of those that stay as they are. */
@@ -438,23 +412,32 @@ static int64_t ran_ns(const struct muster_graph *graph, size_t g)
                      muster_unit_end_ns(graph, &graph->unit[first]));
 }
 
+/* For who follows it once its turn is over; of the first of the turn so that is known. */
+static void keep_begin(struct muster_what_if *what_if, uint32_t u, bool is_first,
+                       struct muster_lanes at, struct muster_lanes call)
+{
+    struct muster_lanes *first = &what_if->first[what_if->graph->unit[u].turn];
+    *first = is_first ? at : *first;
+    if (what_if->begin)
+        what_if->begin[u] = after(what_if, first, at);
+    if (what_if->call)
+        what_if->call[u] = after(what_if, first, call);
+}
+
 static void begin_turn(struct muster_what_if *what_if, uint32_t t, struct coming *coming)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
-    struct muster_turn_end *own = &what_if->over[t];
     bool any = false;
     int64_t transfer_ns = transfer_of(what_if, turn);
     for (uint32_t i = 0; i < turn->units; i++) {
         uint32_t u = graph->of_turn[turn->first + i];
         muster_unit_ask_next(graph, &graph->unit[u]);
-        __builtin_prefetch(&what_if->begin[u] + 8);
         struct muster_lanes call, at = begin_unit(what_if, u, &call);
-        own->first = any || !is_known(at) ? own->first : at;
+        what_if->begins[i] = at;
+        if (what_if->first)
+            keep_begin(what_if, u, !any && is_known(at), at, call);
         any |= is_known(at);
-        what_if->begin[u] = after(what_if, own, at);
-        if (what_if->call)
-            what_if->call[u] = after(what_if, own, call);
         come_unit(graph, u, at, transfer_ns, coming);
     }
 }
@@ -467,12 +450,14 @@ static void start(struct muster_what_if *what_if)
     muster_arena_free(&what_if->walk);
     what_if->walk.failed = failed;
     what_if->far_after = (struct muster_long_ns){.memory = &what_if->walk};
-    for (size_t u = 0; u < graph->units; u++)
+    for (size_t u = 0; u < graph->units && what_if->begin; u++)
         what_if->begin[u] = after_not_yet;
     for (size_t u = 0; u < graph->units && what_if->call; u++)
         what_if->call[u] = after_not_yet;
     for (size_t t = 0; t < graph->turns; t++)
-        what_if->over[t] = (struct muster_turn_end){none, not_yet};
+        what_if->last[t] = not_yet;
+    for (size_t t = 0; t < graph->turns && what_if->first; t++)
+        what_if->first[t] = none;
     memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
     memset(what_if->waited, 0, graph->view->gpus * sizeof *what_if->waited);
 }
@@ -530,11 +515,11 @@ static void note_waits(struct muster_what_if *what_if, uint32_t t)
 {
     const struct muster_graph *graph = what_if->graph;
     const struct muster_turn *turn = &graph->turn[t];
-    const struct muster_turn_end *own = &what_if->over[t];
+    struct muster_lanes last = what_if->last[t];
     int64_t transfer_ns = (int64_t)turn->transfer_ns;
-    for (uint32_t i = 0; i < turn->units && is_known(own->last); i++) {
+    for (uint32_t i = 0; i < turn->units && is_known(last); i++) {
         uint32_t u = graph->of_turn[turn->first + i];
-        add_waits(graph, u, transfer_ns, at(what_if, own, what_if->begin[u]), own->last,
+        add_waits(graph, u, transfer_ns, what_if->begins[i], last,
                   &what_if->waited[muster_unit_gpu(graph, &graph->unit[u])]);
     }
 }

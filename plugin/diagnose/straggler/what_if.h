@@ -26,17 +26,13 @@ struct muster_lanes_after {
     int32_t ns[MUSTER_LANES];
 };
 
-/* How much sooner a turn's units are over follows from it, and from their begins. */
-struct muster_turn_end {
-    struct muster_lanes first; /* its first unit */
-    struct muster_lanes last;  /* the last of its units to begin */
-};
-
 struct muster_what_if {
     const struct muster_graph *graph;
-    struct muster_lanes_after *begin; /* of each unit */
+    struct muster_lanes *begins;      /* of each unit of the turn at hand */
+    struct muster_lanes_after *begin; /* of each unit; NULL where nothing follows a begin */
     struct muster_lanes_after *call;  /* of its host; NULL where nothing follows a call */
-    struct muster_turn_end *over;     /* of each turn */
+    struct muster_lanes *first;       /* of each turn: of its first unit; NULL without these two */
+    struct muster_lanes *last;        /* of each turn: the last of its units to begin */
     bool *together;                   /* of each turn: all its units are over with the last */
     bool any_apart;                   /* of some turn they are not */
     struct muster_lanes *waited;      /* of each GPU, in the turns of which they are */

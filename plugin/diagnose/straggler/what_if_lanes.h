@@ -44,6 +44,54 @@ static inline struct muster_lanes soonest(struct muster_lanes a, struct muster_l
     return !is_known(a) ? b : is_known(b) ? later(a, b) : a;
 }
 
+/* What it followed was not timed, but another rank tells when it was over. */
+static inline bool met_untimed(const struct muster_graph *graph, uint32_t u)
+{
+    return graph->untimed && graph->untimed[u].before != MUSTER_NO_UNIT &&
+           !(graph->unit[u].known >> graph->unit[u].edge & 1);
+}
+
+/* What it followed was not seen: it is as much sooner as those that it meets. */
+static inline bool is_free(const struct muster_graph *graph, const struct muster_unit *unit)
+{
+    return !(unit->known >> unit->edge & 1) &&
+           !met_untimed(graph, (uint32_t)(unit - graph->unit)) &&
+           muster_unit_before(graph, unit, unit->edge) != MUSTER_NO_UNIT;
+}
+
+static const struct muster_lanes_after after_not_yet = {{MUSTER_NO_SHORT, MUSTER_NO_SHORT}};
+
+/* Units of a turn are so close to each other that four bytes hold what lies between. */
+static inline struct muster_lanes_after
+after(struct muster_what_if *what_if, const struct muster_lanes *first, struct muster_lanes at)
+{
+    struct muster_lanes_after own = after_not_yet;
+    for (unsigned l = 0; l < MUSTER_LANES && is_known(at); l++)
+        own.ns[l] = muster_shorten_ns(&what_if->far_after, at.ns[l] - first->ns[l]);
+    return own;
+}
+
+/* u: whose time it is. */
+static inline struct muster_lanes at(const struct muster_what_if *what_if, uint32_t u,
+                                     struct muster_lanes_after own)
+{
+    const struct muster_lanes *first = &what_if->first[what_if->graph->unit[u].turn];
+    struct muster_lanes at = own.ns[0] == MUSTER_NO_SHORT ? not_yet : *first;
+    for (unsigned l = 0; l < MUSTER_LANES && own.ns[0] != MUSTER_NO_SHORT; l++)
+        at.ns[l] += muster_ns_of_short(&what_if->far_after, own.ns[l]);
+    return at;
+}
+
+static inline struct muster_lanes begin_of(const struct muster_what_if *what_if, uint32_t u)
+{
+    return at(what_if, u, what_if->begin[u]);
+}
+
+static inline struct muster_lanes call_of(const struct muster_what_if *what_if, uint32_t u)
+{
+    return at(what_if, u, what_if->call[u]);
+}
+
 /* Of units that wait for each other: how much sooner the last of them comes. What is free is as
  * much sooner as any of them was before: what was not seen may have let it wait for that one. */
 struct coming {
