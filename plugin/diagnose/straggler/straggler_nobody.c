@@ -37,11 +37,29 @@ static int by_compared(const void *left, const void *right)
     return a->comm < b->comm ? -1 : a->comm > b->comm;
 }
 
+static bool is_bound(const struct muster_suspects *suspects, const struct muster_seat *seat)
+{
+    return seat->culprit && suspects->bound[seat->gpu] < suspects->n;
+}
+
+/* By the last unit of each seat: which communicators have a culprit, and no verdict that anybody
+ * asks for. Stages are counted by seats, which are in several. */
+static void find_culprits(const struct muster_graph *graph, const struct muster_suspects *suspects,
+                          struct verdict *verdict)
+{
+    for (size_t s = 0; s < graph->seats && !graph->any_sends; s++)
+        if (is_bound(suspects, &graph->seat[s]))
+            verdict[muster_seat_turn(graph, &graph->seat[s])->comm].culprit = true;
+}
+
 static void count(const struct muster_graph *graph, const struct muster_suspects *suspects,
                   struct verdict *verdict, struct stage *stages)
 {
+    find_culprits(graph, suspects, verdict);
     for (size_t t = 0; t < graph->turns; t++) {
         const struct muster_turn *turn = &graph->turn[t];
+        if (verdict[turn->comm].culprit && !graph->any_sends)
+            continue;
         uint32_t evaluated = 0;
         bool carried = false, stage = false;
         double usual_ns = 0; /* the first's: all are alike */
@@ -52,8 +70,7 @@ static void count(const struct muster_graph *graph, const struct muster_suspects
             evaluated += unit->evaluated;
             carried |= unit->carried;
             stage |= unit->stage;
-            verdict[turn->comm].culprit |=
-                seat->culprit && suspects->bound[muster_unit_gpu(graph, unit)] < suspects->n;
+            verdict[turn->comm].culprit |= is_bound(suspects, seat);
             if (unit->evaluated && unit->stage) {
                 struct stage *of = &stages[unit->seat];
                 double own_ns = (double)muster_unit_own_ns(graph, unit);
