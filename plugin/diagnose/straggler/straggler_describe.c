@@ -49,17 +49,38 @@ static void look_at(const struct muster_graph *graph, const uint8_t *group,
     muster_cause_add(&detail->tally, graph, group, unit, late);
 }
 
+/* Those of GPUs of one suspect, and of all between them. */
+struct some_units {
+    uint32_t first, end;
+};
+
+static struct some_units units_of(const struct muster_graph *graph,
+                                  const struct muster_suspects *suspects, size_t s)
+{
+    struct some_units of = {MUSTER_NO_UNIT, 0};
+    for (size_t g = 0; g < graph->view->gpus; g++) {
+        bool its = suspects->group[g] == s;
+        of.first = its && graph->first_unit[g] < of.first ? graph->first_unit[g] : of.first;
+        of.end = its ? graph->first_unit[g + 1] : of.end;
+    }
+    return of;
+}
+
+/* In the order of turns, by which there is a first time. Other GPUs' units are told by their
+ * numbers, without being read. */
 static void look(const struct muster_graph *graph, const struct muster_suspects *suspects, size_t s,
                  struct detail *detail)
 {
+    const struct some_units of = units_of(graph, suspects, s);
     const struct muster_suspect *own = &suspects->suspect[s];
     double late = 0, turns = 0;
     *detail = (struct detail){.position = graph->seat[own->seat].position};
     for (size_t t = 0; t < graph->ordered; t++) {
         const struct muster_turn *turn = &graph->turn[graph->order[t]];
         for (uint32_t i = 0; i < turn->units; i++) {
-            const struct muster_unit *unit = &graph->unit[graph->of_turn[turn->first + i]];
-            if (suspects->group[muster_unit_gpu(graph, unit)] == s)
+            uint32_t u = graph->of_turn[turn->first + i];
+            const struct muster_unit *unit = &graph->unit[u];
+            if (u >= of.first && u < of.end && suspects->group[muster_unit_gpu(graph, unit)] == s)
                 look_at(graph, suspects->group, unit, graph->seat[unit->seat].culprit, detail);
         }
     }
