@@ -87,7 +87,9 @@ void muster_what_if_begin(struct muster_what_if *what_if, const struct muster_gr
     what_if->waited = muster_arena_array(memory, graph->view->gpus + 1, sizeof *what_if->waited);
     what_if->other = muster_arena_array(memory, positions, sizeof *what_if->other);
     what_if->least_ns = muster_arena_array(memory, positions, sizeof *what_if->least_ns);
+    what_if->compared = muster_arena_array(memory, positions, sizeof *what_if->compared);
     what_if->usual = muster_arena_array(memory, graph->seats + 1, sizeof *what_if->usual);
+    what_if->hastened = muster_arena_array(memory, graph->seats + 1, sizeof *what_if->hastened);
     find_timed(what_if, memory);
     for (size_t s = 0; s < graph->seats && !memory->failed; s++) {
         const struct muster_seat *seat = &graph->seat[s];
@@ -326,8 +328,8 @@ static inline struct muster_lanes begin_unit(const struct muster_what_if *what_i
         *call = paced(what_if, u, at);
         at = behind_gpu(graph, unit, &own, at);
     }
-    unsigned lanes = what_if->usual[unit->seat];
-    bool late = lanes && (seat->log_e > 0 || seat->hidden);
+    unsigned lanes = what_if->hastened[unit->seat];
+    bool late = lanes > 0;
     int64_t excess_ns = late ? muster_ns_most(muster_unit_excess_ns(graph, unit), 0) : 0;
     int64_t least_ns = muster_view_is_pair(graph->view) ? INT64_MIN : 0;
     for (unsigned l = 0; l < MUSTER_LANES && late; l++) {
@@ -383,10 +385,22 @@ static void end_turn(struct muster_what_if *what_if, uint32_t t, struct coming *
     what_if->last[t] = is_known(last) ? last : not_yet;
 }
 
+/* Whether it is asked for what others take in such a turn. */
+static bool is_compared(const struct muster_what_if *what_if, const struct muster_turn *turn)
+{
+    const struct muster_graph *graph = what_if->graph;
+    if (!turn->alike || !turn->units)
+        return true; /* its units are at several positions */
+    uint32_t seat = graph->unit[graph->of_turn[turn->first]].seat;
+    return what_if->compared[graph->seat[seat].position];
+}
+
 /* By turns another GPU of those that stay as they are. */
 static void note_others(struct muster_what_if *what_if, const struct muster_turn *turn, uint32_t t)
 {
     const struct muster_graph *graph = what_if->graph;
+    if (!is_compared(what_if, turn))
+        return;
     unsigned left = (1u << MUSTER_LANES) - 1;
     uint32_t i = turn->units ? t % turn->units : 0;
     for (uint32_t n = 0; n < turn->units && left; n++, i++) {
@@ -465,11 +479,15 @@ static void start(struct muster_what_if *what_if)
 static void set_usual(struct muster_what_if *what_if, const uint8_t *group, const uint32_t *usual)
 {
     const struct muster_graph *graph = what_if->graph;
+    memset(what_if->compared, 0, graph->positions * sizeof *what_if->compared);
     for (size_t s = 0; s < graph->seats; s++) {
-        uint8_t own = group[graph->seat[s].gpu];
+        const struct muster_seat *seat = &graph->seat[s];
+        uint8_t own = group[seat->gpu];
         what_if->usual[s] = 0;
         for (unsigned l = 0; l < MUSTER_LANES && own < 32; l++)
             what_if->usual[s] |= (uint8_t)((usual[l] >> own & 1) << l);
+        what_if->hastened[s] = seat->log_e > 0 || seat->hidden ? what_if->usual[s] : 0;
+        what_if->compared[seat->position] |= what_if->hastened[s] > 0;
     }
 }
 

@@ -40,7 +40,9 @@ struct muster_what_if {
     struct muster_long_ns far_after;
     /* Of each position: beyond the usual time, of another GPU in the turn before. */
     struct muster_lanes *other;
+    bool *compared;    /* of each position: that is asked for, as some seat there is not late */
     uint8_t *usual;    /* of each seat: the questions in which its GPU is as usual, by bits */
+    uint8_t *hastened; /* these, where it is late otherwise */
     int64_t *least_ns; /* of each position: of the shortest of its units */
     bool *timed;       /* of each communicator: all its ranks are, now and then at least */
     bool *torn;        /* of each GPU: what it did between its units is not all known */
