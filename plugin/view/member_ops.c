@@ -147,20 +147,33 @@ static inline bool is_after(const struct muster_view_op *a, const struct muster_
                                                    : a->number <= b->number;
 }
 
+/* How many wait while a piece is put in order: all but those of its busiest member. */
+static size_t others_of(const struct muster_view *view, const struct piece *piece)
+{
+    size_t ops = piece->end - piece->first;
+    return ops ? ops - view->member[busiest(view, piece)].ops : 0;
+}
+
+/* Room for so many. The caller frees. NULL: no memory. */
+static struct muster_view_op *room_for(size_t others)
+{
+    size_t bytes = (others + 1) * sizeof(struct muster_view_op);
+    struct muster_view_op *room = malloc(muster_pages_whole(bytes));
+    if (room)
+        muster_pages_ask_big(room, bytes);
+    return room;
+}
+
 /* Each operation to its member's place: those of the busiest close up where they are, the others
- * wait meanwhile. `to`: of each handle the index; NULL: they have it. *in_order: so they all are
- * there, member by member. */
-static int scatter(struct muster_view *view, const struct piece *piece, const uint32_t *to,
-                   bool *in_order)
+ * wait meanwhile. `to`: of each handle the index; NULL: they have it. Whether so they all are in
+ * order there, member by member. */
+static bool scatter(struct muster_view *view, const struct piece *piece, const uint32_t *to,
+                    struct muster_view_op *waiting)
 {
     uint32_t most = busiest(view, piece), stay = view->member[most].ops;
     size_t others = piece->end - piece->first - stay, behind = piece->first + stay;
-    struct muster_view_op *op = view->op,
-                          *waiting = malloc(muster_pages_whole((others + 1) * sizeof *waiting));
+    struct muster_view_op *op = view->op;
     bool sends = any_sends(view, piece), ordered = true;
-    if (!waiting)
-        return -1;
-    muster_pages_ask_big(waiting, (others + 1) * sizeof *waiting);
     place_members(view, piece, most);
     for (size_t i = piece->first; i < piece->end; i++) {
         uint32_t fed = op[i].member, index = to ? to[fed] : fed;
@@ -175,27 +188,33 @@ static int scatter(struct muster_view *view, const struct piece *piece, const ui
     }
     if (others)
         memcpy(op + behind, waiting, others * sizeof *waiting);
-    free(waiting);
-    *in_order = ordered;
-    return 0;
+    return ordered;
 }
 
-static int place_ops(struct muster_view *view, const struct piece *piece, const uint32_t *to)
+static void place_ops(struct muster_view *view, const struct piece *piece, const uint32_t *to,
+                      struct muster_view_op *waiting)
 {
-    bool in_order = piece->first == piece->end;
-    if (!in_order && scatter(view, piece, to, &in_order))
-        return -1;
+    bool in_order = piece->first == piece->end || scatter(view, piece, to, waiting);
     for (size_t m = 0; m < piece->n && !in_order; m++) {
         struct muster_view_member *member = &view->member[piece->members[m]];
         if (member->ops)
             sort_ops(view->op + member->first_op, member->ops);
     }
-    return 0;
+}
+
+/* What is in one piece. */
+static int place_piece(struct muster_view *view, const struct piece *piece, const uint32_t *to)
+{
+    struct muster_view_op *waiting = room_for(others_of(view, piece));
+    if (waiting)
+        place_ops(view, piece, to, waiting);
+    free(waiting);
+    return waiting ? 0 : -1;
 }
 
 int muster_view_group_ops(struct muster_view *view, size_t first, const uint32_t *members, size_t n)
 {
-    return place_ops(view, &(struct piece){first, view->ops, members, n}, NULL);
+    return place_piece(view, &(struct piece){first, view->ops, members, n}, NULL);
 }
 
 static void group_nets(struct muster_view *view, const uint32_t *to)
@@ -234,19 +253,23 @@ static int place_fed(struct muster_view *view, const uint32_t *to, const uint32_
                      const size_t *first)
 {
     size_t pieces = view->index && !view->index->mixed ? view->index->pieces : 0;
+    size_t most = 0; /* that wait */
     bool whole = pieces > 0;
     for (size_t p = 0; p < pieces && whole; p++) {
         struct piece piece = piece_of(view, members, first, p);
         whole = is_whole(view, &piece);
+        size_t others = whole ? others_of(view, &piece) : 0;
+        most = others > most ? others : most;
     }
     if (!whole)
-        return place_ops(view, &(struct piece){0, view->ops, members, view->members}, to);
-    int result = 0;
-    for (size_t p = 0; p < pieces && result == 0; p++) {
+        return place_piece(view, &(struct piece){0, view->ops, members, view->members}, to);
+    struct muster_view_op *waiting = room_for(most);
+    for (size_t p = 0; p < pieces && waiting; p++) {
         struct piece piece = piece_of(view, members, first, p);
-        result = place_ops(view, &piece, to);
+        place_ops(view, &piece, to, waiting);
     }
-    return result;
+    free(waiting);
+    return waiting ? 0 : -1;
 }
 
 int muster_view_group_fed(struct muster_view *view)
