@@ -456,11 +456,15 @@ void muster_graph_turns(struct muster_graph *graph)
 
 enum { NOT_SEEN, ON_STACK, IN_ORDER };
 
+/* A turn on the stack, and the next of its units. */
+struct visited {
+    uint32_t turn, at;
+};
+
 struct visit {
     struct muster_graph *graph;
     uint8_t *state; /* of each turn: one of these */
-    uint32_t *stack;
-    uint32_t *at; /* of each turn on the stack: the next of its units */
+    struct visited *stack;
 };
 
 /* The turn of a unit, or of one that it waits for; MUSTER_NO_UNIT: none that is not in order yet.
@@ -528,28 +532,25 @@ static void put_in_order(struct visit *visit, uint32_t t)
 {
     struct muster_graph *graph = visit->graph;
     size_t depth = 0;
-    visit->stack[depth++] = t;
+    visit->stack[depth++] = (struct visited){t, 0};
     visit->state[t] = ON_STACK;
-    visit->at[t] = 0;
     while (depth) {
-        uint32_t own = visit->stack[depth - 1];
-        const struct muster_turn *turn = &graph->turn[own];
-        uint32_t next = MUSTER_NO_UNIT, at = visit->at[own];
-        while (at < turn->units) {
-            next = follows(visit, graph->of_turn[turn->first + at]);
+        struct visited *own = &visit->stack[depth - 1];
+        const struct muster_turn *turn = &graph->turn[own->turn];
+        uint32_t next = MUSTER_NO_UNIT;
+        while (own->at < turn->units) {
+            next = follows(visit, graph->of_turn[turn->first + own->at]);
             if (next != MUSTER_NO_UNIT)
                 break;
-            at++;
+            own->at++;
         }
-        visit->at[own] = at;
         if (next == MUSTER_NO_UNIT) {
-            visit->state[own] = IN_ORDER;
-            graph->order[graph->ordered++] = own;
+            visit->state[own->turn] = IN_ORDER;
+            graph->order[graph->ordered++] = own->turn;
             depth--;
         } else {
             visit->state[next] = ON_STACK;
-            visit->at[next] = 0;
-            visit->stack[depth++] = next;
+            visit->stack[depth++] = (struct visited){next, 0};
         }
     }
 }
@@ -559,8 +560,7 @@ void muster_graph_order(struct muster_graph *graph)
     size_t n = graph->turns + 1;
     struct muster_arena scratch = {0};
     struct visit visit = {graph, muster_arena_array(&scratch, n, sizeof *visit.state),
-                          muster_arena_array(&scratch, n, sizeof *visit.stack),
-                          muster_arena_array(&scratch, n, sizeof *visit.at)};
+                          muster_arena_array(&scratch, n, sizeof *visit.stack)};
     graph->order = muster_arena_array(graph->memory, n, sizeof *graph->order);
     bool failed = scratch.failed || graph->memory->failed;
     for (uint32_t t = 0; t < graph->turns && !failed; t++)
