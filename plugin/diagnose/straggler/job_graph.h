@@ -181,6 +181,7 @@ struct muster_graph {
     uint32_t *order;   /* turns: each after all that it follows */
     bool in_order;     /* so stand all units of each seat already */
     bool any_sends;    /* some operation is a send or a receive */
+    bool any_apart;    /* some turn is not over for all its units with the last */
     struct muster_seat *seat;
     struct muster_position *position;
     uint64_t *role;  /* of each communicator */
@@ -273,6 +274,12 @@ void muster_unit_set_excess(struct muster_graph *graph, struct muster_unit *unit
 /* Begin and end of its own, for whom those of its operation are not right. NULL: no memory. */
 struct muster_unit_group *muster_unit_own_group(struct muster_graph *graph,
                                                 struct muster_unit *unit);
+
+/* Whether all its units are over with the last of them. */
+static inline bool muster_turn_is_together(const struct muster_turn *turn)
+{
+    return turn->kind == MUSTER_TURN_ALL;
+}
 
 /* Whether all that a turn's ranks may have waited for were seen. */
 static inline bool muster_turn_is_whole(const struct muster_graph *graph,

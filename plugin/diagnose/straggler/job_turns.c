@@ -82,6 +82,7 @@ static void collectives(struct muster_graph *graph, uint32_t comm, uint32_t *use
         }
         if (turn->kind != MUSTER_TURN_ALL)
             set_root(graph, turn, view->class[joint.any->class].root);
+        graph->any_apart |= !muster_turn_is_together(turn);
         *used += turn->units;
     }
 }
@@ -366,6 +367,7 @@ static void add_exchange(struct muster_graph *graph, const struct ties *ties, ui
                                      .alike = alike,
                                      .sent = ties->sent[comm] && !together,
                                      .p2p = true};
+        graph->any_apart |= !together;
         *used += together ? ties->size[head] : 1;
         add_unit(graph, turn, u);
     } else {
@@ -434,6 +436,7 @@ static void lonely(struct muster_graph *graph, uint32_t *used)
                                      .number = op->number,
                                      .kind = MUSTER_TURN_APART,
                                      .p2p = muster_func_is_p2p(op->func)};
+        graph->any_apart = true;
         add_unit(graph, turn, u);
         (*used)++;
     }

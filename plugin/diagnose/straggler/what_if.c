@@ -60,16 +60,11 @@ static bool any_follows_begin(const struct muster_graph *graph)
 static void make_times(struct muster_what_if *what_if, struct muster_arena *memory)
 {
     const struct muster_graph *graph = what_if->graph;
-    size_t units = graph->units + 1, turns = graph->turns + 1, most = 0;
-    what_if->together = muster_arena_array(memory, turns, sizeof *what_if->together);
-    for (size_t t = 0; t < graph->turns && what_if->together; t++) {
-        what_if->together[t] = graph->turn[t].kind == MUSTER_TURN_ALL;
-        what_if->any_apart |= !what_if->together[t];
-        most = graph->turn[t].units > most ? graph->turn[t].units : most;
-    }
-    what_if->begins = muster_arena_array(memory, most + 1, sizeof *what_if->begins);
+    size_t units = graph->units + 1, turns = graph->turns + 1;
+    size_t most = graph->view->members + 1; /* a member is in a turn once */
+    what_if->begins = muster_arena_array(memory, most, sizeof *what_if->begins);
     what_if->last = muster_arena_array(memory, turns, sizeof *what_if->last);
-    if (what_if->any_apart || graph->untimed || any_follows_begin(graph))
+    if (graph->any_apart || graph->untimed || any_follows_begin(graph))
         what_if->begin = muster_arena_array(memory, units, sizeof *what_if->begin);
     if (any_follows_call(graph))
         what_if->call = muster_arena_array(memory, units, sizeof *what_if->call);
@@ -199,10 +194,11 @@ static struct muster_lanes end_apart(const struct muster_what_if *what_if, uint3
 static inline struct muster_lanes end_of(const struct muster_what_if *what_if, uint32_t u)
 {
     uint32_t t = what_if->graph->unit[u].turn;
+    const struct muster_turn *turn = &what_if->graph->turn[t];
     struct muster_lanes over = what_if->last[t];
-    if (what_if->together[t])
+    if (muster_turn_is_together(turn))
         return over;
-    if (what_if->graph->turn[t].kind == MUSTER_TURN_PARTNERS)
+    if (turn->kind == MUSTER_TURN_PARTNERS)
         return end_of_partners(what_if, u);
     bool last = knows_sender(what_if->graph, u) || !is_known(over);
     return last ? over : end_apart(what_if, u);
@@ -550,10 +546,11 @@ struct muster_lanes muster_what_if(struct muster_what_if *what_if, const uint8_t
     set_usual(what_if, group, usual);
     for (size_t t = 0; t < graph->ordered; t++) {
         struct coming coming = {.any = false};
+        const struct muster_turn *turn = &graph->turn[graph->order[t]];
         begin_turn(what_if, graph->order[t], &coming);
-        note_others(what_if, &graph->turn[graph->order[t]], (uint32_t)t);
+        note_others(what_if, turn, (uint32_t)t);
         end_turn(what_if, graph->order[t], &coming);
-        if (what_if->together[graph->order[t]])
+        if (muster_turn_is_together(turn))
             note_waits(what_if, graph->order[t]);
     }
     return end_of_all(what_if);
@@ -576,8 +573,8 @@ void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)
     for (size_t g = 0; g < gpus; g++) {
         struct muster_lanes sum = what_if->waited[g];
         uint32_t u = graph->first_unit[g], end = graph->first_unit[g + 1];
-        for (; u < end && what_if->any_apart; u++)
-            if (!what_if->together[graph->unit[u].turn])
+        for (; u < end && graph->any_apart; u++)
+            if (!muster_turn_is_together(&graph->turn[graph->unit[u].turn]))
                 add_apart(what_if, u, &sum);
         for (unsigned l = 0; l < MUSTER_LANES; l++)
             of_gpu[l * gpus + g] = (double)sum.ns[l];

@@ -33,9 +33,7 @@ struct muster_what_if {
     struct muster_lanes_after *call;  /* of its host; NULL where nothing follows a call */
     struct muster_lanes *first;       /* of each turn: of its first unit; NULL without these two */
     struct muster_lanes *last;        /* of each turn: the last of its units to begin */
-    bool *together;                   /* of each turn: all its units are over with the last */
-    bool any_apart;                   /* of some turn they are not */
-    struct muster_lanes *waited;      /* of each GPU, in the turns of which they are */
+    struct muster_lanes *waited;      /* of each GPU, in turns that are over with their last */
     struct muster_arena walk;         /* what the last walk left, beside these */
     struct muster_long_ns far_after;
     /* Of each position: beyond the usual time, of another GPU in the turn before. */
