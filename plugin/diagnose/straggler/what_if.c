@@ -62,13 +62,14 @@ static void make_times(struct muster_what_if *what_if, struct muster_arena *memo
     const struct muster_graph *graph = what_if->graph;
     size_t units = graph->units + 1, turns = graph->turns + 1;
     size_t most = graph->view->members + 1; /* a member is in a turn once */
-    what_if->begins = muster_arena_array(memory, most, sizeof *what_if->begins);
+    what_if->unit = muster_arena_array(memory, most, sizeof *what_if->unit);
     what_if->last = muster_arena_array(memory, turns, sizeof *what_if->last);
     if (graph->any_apart || graph->untimed || any_follows_begin(graph))
         what_if->begin = muster_arena_array(memory, units, sizeof *what_if->begin);
     if (any_follows_call(graph))
         what_if->call = muster_arena_array(memory, units, sizeof *what_if->call);
-    if (what_if->begin || what_if->call)
+    what_if->keeps = what_if->begin || what_if->call;
+    if (what_if->keeps)
         what_if->first = muster_arena_array(memory, turns, sizeof *what_if->first);
 }
 
@@ -99,11 +100,10 @@ void muster_what_if_end(struct muster_what_if *what_if, struct muster_arena *mem
 }
 
 static inline void come_unit(const struct muster_graph *graph, uint32_t u,
-                             struct muster_lanes begin, int64_t transfer_ns, struct coming *coming)
+                             struct muster_lanes begin, int64_t slack_ns, struct coming *coming)
 {
-    const struct muster_unit *unit = &graph->unit[u];
     if (is_known(begin))
-        come(coming, begin, muster_unit_length_ns(graph, unit) - transfer_ns, is_free(graph, unit));
+        come(coming, begin, slack_ns, is_free(graph, &graph->unit[u]));
 }
 
 /* How much sooner the soonest of a unit's partners begins, or of theirs. */
@@ -141,7 +141,8 @@ static struct muster_lanes end_of_partners(const struct muster_what_if *what_if,
     bool waited = length_ns - transfer_ns > MUSTER_GAP_NS;
     bool together = !waited && length_ns - least_ns > MUSTER_GAP_NS;
     struct coming coming = {.any = false};
-    come_unit(graph, u, begin_of(what_if, u), together ? least_ns : transfer_ns, &coming);
+    come_unit(graph, u, begin_of(what_if, u), length_ns - (together ? least_ns : transfer_ns),
+              &coming);
     struct muster_lanes last =
         waited || together ? soonest_partner(what_if, u, together ? 2 : 1) : not_yet;
     if (is_known(last))
@@ -375,7 +376,7 @@ static void end_turn(struct muster_what_if *what_if, uint32_t t, struct coming *
         come_unseen(coming);
     struct muster_lanes last = came(coming);
     for (uint32_t i = 1; i < turn->units && turn->kind == MUSTER_TURN_TO_ROOT; i++)
-        last = soonest(i == 1 ? not_yet : last, what_if->begins[i]);
+        last = soonest(i == 1 ? not_yet : last, what_if->unit[i].begin);
     if (knows_sender(graph, first))
         last = end_of_received(what_if, first);
     what_if->last[t] = is_known(last) ? last : not_yet;
@@ -442,13 +443,16 @@ static void begin_turn(struct muster_what_if *what_if, uint32_t t, struct coming
     int64_t transfer_ns = transfer_of(what_if, turn);
     for (uint32_t i = 0; i < turn->units; i++) {
         uint32_t u = graph->of_turn[turn->first + i];
-        muster_unit_ask_next(graph, &graph->unit[u]);
+        const struct muster_unit *unit = &graph->unit[u];
+        int64_t length_ns = muster_unit_length_ns(graph, unit);
+        muster_unit_ask_next(graph, unit);
         struct muster_lanes call, at = begin_unit(what_if, u, &call);
-        what_if->begins[i] = at;
-        if (what_if->first)
+        what_if->unit[i] =
+            (struct muster_what_if_unit){at, length_ns, muster_unit_gpu(graph, unit)};
+        if (what_if->keeps)
             keep_begin(what_if, u, !any && is_known(at), at, call);
         any |= is_known(at);
-        come_unit(graph, u, at, transfer_ns, coming);
+        come_unit(graph, u, at, length_ns - transfer_ns, coming);
     }
 }
 
@@ -466,7 +470,7 @@ static void start(struct muster_what_if *what_if)
         what_if->call[u] = after_not_yet;
     for (size_t t = 0; t < graph->turns; t++)
         what_if->last[t] = not_yet;
-    for (size_t t = 0; t < graph->turns && what_if->first; t++)
+    for (size_t t = 0; t < graph->turns && what_if->keeps; t++)
         what_if->first[t] = none;
     memset(what_if->other, 0, graph->positions * sizeof *what_if->other);
     memset(what_if->waited, 0, graph->view->gpus * sizeof *what_if->waited);
@@ -514,12 +518,10 @@ static struct muster_lanes end_of_all(const struct muster_what_if *what_if)
     return over;
 }
 
-/* What a unit waits for the others: its turn takes so long without. */
-static inline void add_waits(const struct muster_graph *graph, uint32_t u, int64_t transfer_ns,
-                             struct muster_lanes begin, struct muster_lanes end,
+/* What a unit waits for the others, that waited so long for them. */
+static inline void add_waits(int64_t waited_ns, struct muster_lanes begin, struct muster_lanes end,
                              struct muster_lanes *sum)
 {
-    int64_t waited_ns = muster_unit_length_ns(graph, &graph->unit[u]) - transfer_ns;
     for (unsigned l = 0; l < MUSTER_LANES && is_known(begin); l++)
         sum->ns[l] += muster_ns_most(waited_ns + begin.ns[l] - end.ns[l], 0);
 }
@@ -532,9 +534,8 @@ static void note_waits(struct muster_what_if *what_if, uint32_t t)
     struct muster_lanes last = what_if->last[t];
     int64_t transfer_ns = (int64_t)turn->transfer_ns;
     for (uint32_t i = 0; i < turn->units && is_known(last); i++) {
-        uint32_t u = graph->of_turn[turn->first + i];
-        add_waits(graph, u, transfer_ns, what_if->begins[i], last,
-                  &what_if->waited[muster_unit_gpu(graph, &graph->unit[u])]);
+        const struct muster_what_if_unit *unit = &what_if->unit[i];
+        add_waits(unit->length_ns - transfer_ns, unit->begin, last, &what_if->waited[unit->gpu]);
     }
 }
 
@@ -563,7 +564,8 @@ static void add_apart(const struct muster_what_if *what_if, uint32_t u, struct m
     const struct muster_turn *turn = &graph->turn[graph->unit[u].turn];
     struct muster_lanes end = end_of(what_if, u);
     if (turn->kind != MUSTER_TURN_APART && is_known(end))
-        add_waits(graph, u, (int64_t)turn->transfer_ns, begin_of(what_if, u), end, sum);
+        add_waits(muster_unit_length_ns(graph, &graph->unit[u]) - (int64_t)turn->transfer_ns,
+                  begin_of(what_if, u), end, sum);
 }
 
 void muster_what_if_waits(const struct muster_what_if *what_if, double *of_gpu)

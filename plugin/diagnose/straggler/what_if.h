@@ -26,19 +26,27 @@ struct muster_lanes_after {
     int32_t ns[MUSTER_LANES];
 };
 
+/* A unit of the turn that a walk is at. */
+struct muster_what_if_unit {
+    struct muster_lanes begin;
+    int64_t length_ns;
+    uint32_t gpu;
+};
+
 struct muster_what_if {
     const struct muster_graph *graph;
-    struct muster_lanes *begins;      /* of each unit of the turn at hand */
+    struct muster_what_if_unit *unit; /* of the turn at hand */
     struct muster_lanes_after *begin; /* of each unit; NULL where nothing follows a begin */
     struct muster_lanes_after *call;  /* of its host; NULL where nothing follows a call */
     struct muster_lanes *first;       /* of each turn: of its first unit; NULL without these two */
+    bool keeps;                       /* there is one of these two */
     struct muster_lanes *last;        /* of each turn: the last of its units to begin */
     struct muster_lanes *waited;      /* of each GPU, in turns that are over with their last */
     struct muster_arena walk;         /* what the last walk left, beside these */
     struct muster_long_ns far_after;
     /* Of each position: beyond the usual time, of another GPU in the turn before. */
     struct muster_lanes *other;
-    bool *compared;    /* of each position: that is asked for, as some seat there is not late */
+    bool *compared;    /* of each position: `other` is asked for, as some seat is hastened */
     uint8_t *usual;    /* of each seat: the questions in which its GPU is as usual, by bits */
     uint8_t *hastened; /* these, where it is late otherwise */
     int64_t *least_ns; /* of each position: of the shortest of its units */
