@@ -38,21 +38,6 @@ struct lates {
     size_t usuals;
 };
 
-/* By its GPU's clock, as the host's means nothing in a replay at full speed. What is to be added to
- * that for the time since 1970: of the operation that began soonest after its call, as the first
- * one waits for its communicator's connections. */
-static uint64_t unix_of_gpu(const struct muster_graph *graph, uint32_t gpu)
-{
-    int64_t most = INT64_MIN;
-    for (uint32_t u = graph->first_unit[gpu]; u < graph->first_unit[gpu + 1]; u++) {
-        const struct muster_unit *unit = &graph->unit[u];
-        int64_t ahead =
-            (int64_t)(muster_unit_call_ns(graph, unit) - muster_unit_begin_ns(graph, unit));
-        most = ahead > most ? ahead : most;
-    }
-    return (uint64_t)most + (uint64_t)graph->view->gpu[gpu].unix_ns;
-}
-
 /* The last unit where it is late most. */
 struct stroke {
     uint64_t number, begin_ns;
@@ -77,16 +62,21 @@ static void note_stroke(const struct muster_graph *graph, const struct muster_un
     *last = (struct stroke){.number = number, .begin_ns = begin_ns, .known = true};
 }
 
-/* Of one GPU. */
+/* Of one GPU. By its clock, as the host's means nothing in a replay at full speed. What is to be
+ * added to that for the time since 1970: of the operation that began soonest after its call, as the
+ * first one waits for its communicator's connections. */
 static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_t gpu,
                         struct muster_arena *memory, struct lates *lates)
 {
     struct stroke last = {.known = false};
     uint32_t member = MUSTER_NO_UNIT;
-    uint64_t unix_ns = unix_of_gpu(graph, gpu);
+    int64_t ahead_ns = INT64_MIN;
+    size_t before = lates->n;
     for (uint32_t u = graph->first_unit[gpu]; u < graph->first_unit[gpu + 1]; u++) {
         const struct muster_unit *unit = &graph->unit[u];
         bool most = unit->seat == seat;
+        uint64_t begin_ns = muster_unit_begin_ns(graph, unit);
+        ahead_ns = muster_ns_most(ahead_ns, (int64_t)(muster_unit_call_ns(graph, unit) - begin_ns));
         last.after += !most && muster_unit_member(graph, unit) == member;
         if (!unit->evaluated || !graph->seat[unit->seat].culprit)
             continue;
@@ -102,12 +92,14 @@ static void collect_gpu(const struct muster_graph *graph, uint32_t seat, uint32_
         if (excess_ns <= muster_seat_limit_ns(usual_ns))
             continue;
         struct late *late = muster_arena_add(memory, &lates->at, &lates->n, sizeof *late);
-        *late = (struct late){.unix_ns = muster_unit_begin_ns(graph, unit) + unix_ns,
+        *late = (struct late){.unix_ns = begin_ns,
                               .number = number,
                               .excess_ns = (double)excess_ns,
                               .usual_ns = (double)usual_ns,
                               .most = most};
     }
+    for (size_t i = before; i < lates->n; i++)
+        lates->at[i].unix_ns += (uint64_t)ahead_ns + (uint64_t)graph->view->gpu[gpu].unix_ns;
 }
 
 static void collect(const struct muster_graph *graph, const struct muster_suspects *suspects,
