@@ -89,9 +89,8 @@ struct muster_turn {
     bool sent : 1;  /* of partners: sends are over once they have left, received or not */
     uint64_t number;
     uint64_t transfer_ns; /* of the unit that waited least */
-    int64_t longest_ns;   /* of the unit that waited longest */
 };
-_Static_assert(sizeof(struct muster_turn) == 40, "one for as few as two operations");
+_Static_assert(sizeof(struct muster_turn) == 32, "one for as few as two operations");
 
 /* A stretch of time that is one bet. */
 struct muster_window {
@@ -177,11 +176,12 @@ struct muster_graph {
     /* Of unit u those at [first_partner[u]] to [u + 1], each with the bit that says that it is who
      * receives; NULL without sends. */
     uint32_t *first_partner, *partner;
-    uint32_t *of_turn; /* units, turn by turn */
-    uint32_t *order;   /* turns: each after all that it follows */
-    bool in_order;     /* so stand all units of each seat already */
-    bool any_sends;    /* some operation is a send or a receive */
-    bool any_apart;    /* some turn is not over for all its units with the last */
+    int64_t *longest_ns; /* of each turn: of the unit that waited longest; NULL without sends */
+    uint32_t *of_turn;   /* units, turn by turn */
+    uint32_t *order;     /* turns: each after all that it follows */
+    bool in_order;       /* so stand all units of each seat already */
+    bool any_sends;      /* some operation is a send or a receive */
+    bool any_apart;      /* some turn is not over for all its units with the last */
     struct muster_seat *seat;
     struct muster_position *position;
     uint64_t *role;  /* of each communicator */

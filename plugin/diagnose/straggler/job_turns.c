@@ -29,7 +29,14 @@ static uint8_t kind_of(unsigned func)
 /* To be written. NULL once the arena has failed: without a turn its units have no place. */
 static struct muster_turn *add_turn(struct muster_graph *graph)
 {
-    bool room = muster_arena_grow(graph->memory, &graph->turn, graph->turns, sizeof *graph->turn);
+    size_t n = graph->turns;
+    struct muster_arena *memory = graph->memory;
+    bool sends = graph->any_sends;
+    bool room =
+        muster_arena_grow(memory, &graph->turn, n, sizeof *graph->turn) &&
+        (!sends || muster_arena_grow(memory, &graph->longest_ns, n, sizeof *graph->longest_ns));
+    if (room && sends)
+        graph->longest_ns[n] = 0;
     return room ? &graph->turn[graph->turns++] : NULL;
 }
 
@@ -41,7 +48,8 @@ static void add_unit(struct muster_graph *graph, struct muster_turn *turn, uint3
     unit->turn = (uint32_t)(turn - graph->turn);
     graph->of_turn[turn->first + turn->units++] = u;
     turn->transfer_ns = turn->units == 1 || ns < turn->transfer_ns ? ns : turn->transfer_ns;
-    turn->longest_ns = muster_ns_most(turn->longest_ns, (int64_t)ns);
+    if (graph->longest_ns)
+        graph->longest_ns[unit->turn] = muster_ns_most(graph->longest_ns[unit->turn], (int64_t)ns);
 }
 
 /* The root first; without it nobody is known to wait for anybody. */

@@ -80,7 +80,7 @@ int64_t muster_unit_held_ns(const struct muster_graph *graph, uint32_t u)
     bool apart =
         last != MUSTER_NO_UNIT && graph->any_sends && graph->turn[graph->unit[last].turn].p2p;
     if (turn->kind == MUSTER_TURN_ALL && apart && muster_turn_is_whole(graph, turn)) {
-        held = turn->longest_ns - muster_unit_length_ns(graph, unit);
+        held = graph->longest_ns[unit->turn] - muster_unit_length_ns(graph, unit);
     } else if (turn->kind == MUSTER_TURN_PARTNERS) {
         held = 0;
         bool sends = !turn->sent;
