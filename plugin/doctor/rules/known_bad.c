@@ -11,6 +11,12 @@ const char *muster_known_bad_driver(const char *driver, const char *gpu, bool nv
         return "drivers before 396.26 deadlock on V100 with CUDA 9 and later: a newer one";
     if (!nvlink && strncmp(driver, "560.", 4) == 0)
         return "hangs were reported with driver 560 on GPUs without NVLink: 570 and later";
+    if (!nvlink && strcmp(driver, "440.100") == 0)
+        return "hangs were reported with driver 440.100, and not with 440.64 (pytorch#44171): 450 "
+               "and "
+               "later";
+    if (!nvlink && strncmp(driver, "367.", 4) == 0)
+        return "copies between GPUs hang with driver 367 (Paddle#246, nccl#39): 375 and later";
     bool consumer = strstr(gpu, "GeForce") || strstr(gpu, "RTX 30") || strstr(gpu, "RTX 40");
     if (!consumer || nvlink)
         return NULL;

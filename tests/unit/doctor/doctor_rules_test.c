@@ -244,6 +244,11 @@ static void drivers_known_to_be_bad_are_named(void **state)
     assert_non_null(muster_known_bad_driver("560.35.03", "NVIDIA GeForce RTX 4090", false));
     assert_non_null(muster_known_bad_driver("560.35.03", "NVIDIA RTX A6000", false));
     assert_null(muster_known_bad_driver("560.35.03", "NVIDIA H100 80GB HBM3", true));
+    assert_non_null(muster_known_bad_driver("440.100", "NVIDIA GeForce RTX 2080 Ti", false));
+    assert_null(muster_known_bad_driver("440.64", "NVIDIA GeForce RTX 2080 Ti", false));
+    assert_null(muster_known_bad_driver("440.100", "Tesla V100-SXM2-16GB", true));
+    assert_non_null(muster_known_bad_driver("367.35", "GeForce GTX TITAN X", false));
+    assert_null(muster_known_bad_driver("375.26", "GeForce GTX TITAN X", false));
     assert_non_null(muster_known_bad_driver("545.29.06", "NVIDIA GeForce RTX 3090", false));
     assert_non_null(muster_known_bad_driver("390.30", "Tesla V100-SXM2-16GB", true));
     assert_null(muster_known_bad_driver("396.26", "Tesla V100-SXM2-16GB", true));
