@@ -5,25 +5,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *muster_known_bad_driver(const char *driver, const char *gpu, bool nvlink)
+/* Where jobs hang under a driver, an error has another cause. */
+#define HANGS "p2p.kernel p2p.copy allreduce.small allreduce.large hang_stuck hang_absent"
+
+enum board { WITHOUT_NVLINK, GEFORCE };
+
+static const struct {
+    struct muster_bad_driver bad;
+    const char *version; /* how it begins */
+    enum board board;
+    const char *gpu; /* in its name */
+} drivers[] = {
+    {{"hangs were reported with driver 560 on GPUs without NVLink: 570 and later", NULL},
+     "560.",
+     WITHOUT_NVLINK,
+     ""},
+    {{"hangs were reported with driver 440.100, and not with 440.64 (pytorch#44171): 450 and later",
+      HANGS},
+     "440.100",
+     WITHOUT_NVLINK,
+     ""},
+    {{"copies between GPUs hang with driver 367 (Paddle#246, nccl#39): 375 and later", HANGS},
+     "367.",
+     WITHOUT_NVLINK,
+     ""},
+    {{"this driver's P2P is broken on GeForce GPUs: 535.154.05 or 570 and later", NULL},
+     "545.",
+     GEFORCE,
+     ""},
+    {{"drivers of that time report P2P on RTX 4090 that does not work", NULL},
+     "525.",
+     GEFORCE,
+     "RTX 4090"},
+};
+
+const struct muster_bad_driver *muster_known_bad_driver(const char *driver, const char *gpu,
+                                                        bool nvlink)
 {
+    static const struct muster_bad_driver of_volta = {
+        "drivers before 396.26 deadlock on V100 with CUDA 9 and later: a newer one", NULL};
     if (strstr(gpu, "V100") && atof(driver) > 0 && atof(driver) < 396.26)
-        return "drivers before 396.26 deadlock on V100 with CUDA 9 and later: a newer one";
-    if (!nvlink && strncmp(driver, "560.", 4) == 0)
-        return "hangs were reported with driver 560 on GPUs without NVLink: 570 and later";
-    if (!nvlink && strcmp(driver, "440.100") == 0)
-        return "hangs were reported with driver 440.100, and not with 440.64 (pytorch#44171): 450 "
-               "and "
-               "later";
-    if (!nvlink && strncmp(driver, "367.", 4) == 0)
-        return "copies between GPUs hang with driver 367 (Paddle#246, nccl#39): 375 and later";
-    bool consumer = strstr(gpu, "GeForce") || strstr(gpu, "RTX 30") || strstr(gpu, "RTX 40");
-    if (!consumer || nvlink)
-        return NULL;
-    if (strncmp(driver, "545.", 4) == 0)
-        return "this driver's P2P is broken on GeForce GPUs: 535.154.05 or 570 and later";
-    if (strstr(gpu, "RTX 4090") && strncmp(driver, "525.", 4) == 0)
-        return "drivers of that time report P2P on RTX 4090 that does not work";
+        return &of_volta;
+    bool geforce = strstr(gpu, "GeForce") || strstr(gpu, "RTX 30") || strstr(gpu, "RTX 40");
+    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
+        bool fits = !nvlink && (drivers[i].board == WITHOUT_NVLINK || geforce);
+        if (fits && strstr(gpu, drivers[i].gpu) &&
+            strncmp(driver, drivers[i].version, strlen(drivers[i].version)) == 0)
+            return &drivers[i].bad;
+    }
     return NULL;
 }
 

@@ -4,9 +4,14 @@
 
 #include <stdbool.h>
 
-/* Drivers whose P2P is broken on GeForce boards without NVLink, or that deadlock on V100
- * (Detectron#219). NULL: none known. */
-const char *muster_known_bad_driver(const char *driver, const char *gpu, bool nvlink);
+struct muster_bad_driver {
+    const char *advice;
+    const char *explains; /* of version.driver's rows in causes_table.c; NULL: all */
+};
+/* Drivers whose P2P is broken on boards without NVLink, or that deadlock on V100 (Detectron#219).
+ * NULL: none known. */
+const struct muster_bad_driver *muster_known_bad_driver(const char *driver, const char *gpu,
+                                                        bool nvlink);
 /* GPUs newer than the library: compute capability against NCCL's version. */
 const char *muster_known_too_new(int major, int nccl);
 /* The CUDA, as 11080, that is the first to compile what GPUs of a compute capability run, by the

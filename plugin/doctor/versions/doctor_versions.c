@@ -180,11 +180,12 @@ static void check_driver(struct muster_doctor *doctor)
     muster_check_found(check, "driver %s, CUDA %d.%d", nvml->driver, nvml->cuda / 1000,
                        nvml->cuda % 1000 / 10);
     for (int i = 0; i < nvml->gpus; i++) {
-        const char *bad = muster_known_bad_driver(
+        const struct muster_bad_driver *bad = muster_known_bad_driver(
             nvml->driver, nvml->gpu[i].name, nvml->gpu[i].link[0].state == MUSTER_NVLINK_ACTIVE);
         if (bad) {
             muster_check_worse(check, MUSTER_CHECK_PROBLEM);
-            muster_check_advice(check, "%s; until then NCCL_P2P_DISABLE=1", bad);
+            muster_check_advice(check, "%s; until then NCCL_P2P_DISABLE=1", bad->advice);
+            check->explains = bad->explains;
         }
     }
     if (muster_sysfs_line(doctor->sysfs, kernel, sizeof kernel, "module/nvidia/version") &&
@@ -193,6 +194,7 @@ static void check_driver(struct muster_doctor *doctor)
         muster_check_evidence(check, "kernel module %s, library %s", kernel, nvml->driver);
         muster_check_advice(check, "reload the module or reboot: it is of another version than the "
                                    "library");
+        check->explains = NULL;
     }
 }
 
