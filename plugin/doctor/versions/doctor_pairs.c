@@ -1,6 +1,7 @@
 /* Two things of versions that do not go together, each of which is fine with others. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/env.h"
 #include "doctor/doctor.h"
@@ -91,6 +92,40 @@ static void check_gib(const struct muster_doctor *doctor, struct muster_check *c
                                "image (cluster-toolkit#4725)");
 }
 
+static bool is_there(const struct muster_doctor *doctor, const char *folder)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s/libfabric.so.1", doctor->root, folder);
+    return access(path, F_OK) == 0;
+}
+
+/* aws-ofi-nccl#241: that plugin was built with EFA's libfabric, and the system's was older. */
+static void suspect_second_libfabric(const struct muster_doctor *doctor, struct muster_check *check)
+{
+    static const char *const systems[] = {"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu",
+                                          "usr/lib64"};
+    const char *own = is_there(doctor, "opt/amazon/efa/lib")     ? "/opt/amazon/efa/lib"
+                      : is_there(doctor, "opt/amazon/efa/lib64") ? "/opt/amazon/efa/lib64"
+                                                                 : NULL;
+    if (!own || muster_doctor_entries(doctor->sysfs, "class/infiniband") == 0)
+        return;
+    for (size_t i = 0; i < sizeof systems / sizeof *systems; i++) {
+        if (!is_there(doctor, systems[i]))
+            continue;
+        muster_check_suspect(check,
+                             "there is a second libfabric in /%s beside EFA's: the network plugin "
+                             "may load it, and it may be older than what the plugin needs",
+                             systems[i]);
+        muster_check_advice(check,
+                            "%s first in LD_LIBRARY_PATH, or take the system's libfabric away; "
+                            "fi_info --version tells them apart (aws-ofi-nccl#241)",
+                            own);
+        check->suspect_of = "init_error hang_stuck slow_transfer";
+        check->suspect_weight = 3; /* before bugs of NCCL of many versions */
+        return;
+    }
+}
+
 void muster_doctor_pairs(struct muster_doctor *doctor)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "version.pairs", "F34,F63");
@@ -102,4 +137,5 @@ void muster_doctor_pairs(struct muster_doctor *doctor)
     check_efa(doctor, check, text);
     check_hpcx(doctor, check);
     check_gib(doctor, check);
+    suspect_second_libfabric(doctor, check);
 }

@@ -129,6 +129,19 @@ class Versions(GpuCase):
             check = self.doctor("--passive", FAKE_NCCL=nccl, **given)["version.pairs"]
             self.assertEqual(check["status"], status, check)
 
+    def test_a_second_libfabric(self):
+        given = ("--passive", "--only", "version.pairs", "--symptom", "init_error")
+        self.put("usr/lib/x86_64-linux-gnu/libfabric.so.1")
+        self.put("sys/class/infiniband/rdmap0s0/ports/1/state", "4: ACTIVE\n")
+        self.assertEqual(self.doctor(*given)["version.pairs"]["status"], "ok")
+        self.put("opt/amazon/efa/lib/libfabric.so.1")
+        self.assertEqual(self.doctor(*given[:3])["version.pairs"]["status"], "ok")
+        check = self.doctor(*given)["version.pairs"]
+        self.assertIn("second libfabric in /usr/lib/x86_64-linux-gnu", check["found"])
+        self.assertIn("/opt/amazon/efa/lib first in LD_LIBRARY_PATH", check["advice"])
+        (self.root / "usr/lib/x86_64-linux-gnu/libfabric.so.1").unlink()
+        self.assertEqual(self.doctor(*given)["version.pairs"]["status"], "ok")
+
     def test_a_plugin_for_efa_with_a_known_bug(self):
         folder = "opt/amazon/ofi-nccl/lib/x86_64-linux-gnu"
         check = self.doctor("--passive", nvml="gpu * capability 9 0")["version.plugin"]
