@@ -47,6 +47,10 @@ static const char *what_to_do(const struct signs *signs, const char *why)
                "it "
                "again, and use docker's cgroupfs driver or name the devices (--device "
                "/dev/nvidia0)";
+    if (strstr(why, "Insufficient Permissions")) /* nvidia-docker#676, container-toolkit#210 */
+        return "with SELinux: --security-opt label=disable, or setsebool -P container_use_devices "
+               "1 on the host; podman without root: --group-add keep-groups; on a host: who may "
+               "open /dev/nvidia* (ls -l), and NVreg_DeviceFileMode in /etc/modprobe.d";
     if (strstr(why, "mismatch"))
         return "the library is of another version than the loaded module: reload it or reboot";
     if (strstr(why, "libnvidia-ml"))

@@ -199,6 +199,14 @@ class Gpus(GpuCase):
         self.assertEqual(checks["gpu.driver"]["status"], "problem")
         self.assertEqual(self.doctor("--passive")["gpu.driver"]["status"], "ok")
 
+    def test_a_driver_that_may_not_be_asked(self):
+        self.put("dev/nvidia0")
+        for code, helps in (("4", True), ("9", False)):
+            check = self.doctor("--passive", nvml=f"fail nvmlInit_v2 {code}",
+                                MUSTER_DEVFS=str(self.root / "dev"))["gpu.driver"]
+            self.assertEqual(check["status"], "problem")
+            self.assertEqual("label=disable" in check["advice"], helps, check)
+
     def test_64_gpus_in_wide_domains(self):
         nvml = "\n".join(f"gpu {i} pci {0x10000 + i:08x}:01:00.0" for i in range(64))
         checks = self.doctor("--passive", nvml=nvml, gpus=64)
