@@ -103,14 +103,18 @@ static void suspect_fraction(struct muster_check *check)
                                         "XLA_PYTHON_CLIENT_MEM_FRACTION"};
     const char *before = muster_env("XLA_PYTHON_CLIENT_PREALLOCATE");
     bool grows = before && (strcmp(before, "false") == 0 || strcmp(before, "0") == 0);
+    const char *unified = muster_env("TF_FORCE_UNIFIED_MEMORY");
+    bool spills = unified && strcmp(unified, "0") != 0; /* into memory of the host */
     for (size_t i = 0; i < sizeof names / sizeof *names && !check->suspect[0] && !grows; i++) {
         const char *text = muster_env(names[i]);
         double share = text ? strtod(text, NULL) : 0;
-        if (share * 100 < PERCENT_MAX || share > 1)
+        if (share * 100 < PERCENT_MAX || (share > 1 && spills))
             continue;
         muster_check_suspect(check,
-                             "%s=%.20s: JAX takes so much of each GPU that NCCL's buffers may "
-                             "find no room",
+                             share > 1 ? "%s=%.20s is no per cent but a share of 1: JAX asks for "
+                                         "more than a GPU has (jax#17426)"
+                                       : "%s=%.20s: JAX takes so much of each GPU that NCCL's "
+                                         "buffers may find no room",
                              names[i], text);
         muster_check_advice(check, "%s=0.8, or less", names[i]);
         check->suspect_of = "init_error hang_stuck";

@@ -263,7 +263,10 @@ class Frameworks(GpuCase):
         only = ("--only", "job.frameworks", "--symptom", "init_error")
         check = self.frameworks(*only, XLA_PYTHON_CLIENT_MEM_FRACTION=".95")
         self.assertIn("XLA_PYTHON_CLIENT_MEM_FRACTION=.95: JAX takes so much", check["found"])
+        check = self.frameworks(*only, XLA_CLIENT_MEM_FRACTION="80")
+        self.assertIn("no per cent", check["found"])
         for fine in ({"XLA_CLIENT_MEM_FRACTION": "0.75"}, {"XLA_CLIENT_MEM_FRACTION": "all"},
+                     {"XLA_CLIENT_MEM_FRACTION": "4.0", "TF_FORCE_UNIFIED_MEMORY": "1"},
                      {"XLA_CLIENT_MEM_FRACTION": ".95", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}):
             self.assertEqual(self.frameworks(*only, **fine)["status"], "ok", fine)
 
