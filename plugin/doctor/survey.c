@@ -1,5 +1,6 @@
 #include "doctor/survey.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +142,26 @@ static void add_nvml(struct muster_survey *survey)
         muster_machine_note(survey->machine, "%.140s", survey->no_nvml.text);
 }
 
+/* By the first CPU's flags: clouds write what they like into the BIOS's names. Of the same machine
+ * as the PCI tree. */
+static bool runs_in_hypervisor(void)
+{
+    char path[PATH_MAX], line[8192];
+    bool foreign = strcmp(muster_sysfs_root(), "/sys") != 0, found = false;
+    if (foreign != (strcmp(muster_procfs_root(), "/proc") != 0))
+        return false;
+    snprintf(path, sizeof path, "%s/cpuinfo", muster_procfs_root());
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "flags", strlen("flags")) == 0) {
+            found = strstr(line, " hypervisor") != NULL;
+            break;
+        }
+    if (file)
+        fclose(file);
+    return found;
+}
+
 int muster_survey_live(struct muster_survey *survey, struct muster_err *err)
 {
     memset(survey, 0, sizeof *survey);
@@ -149,6 +170,7 @@ int muster_survey_live(struct muster_survey *survey, struct muster_err *err)
         return -1;
     }
     muster_sysfs_annotate(survey->machine, muster_sysfs_root());
+    survey->machine->virtual_machine |= runs_in_hypervisor();
     add_nvml(survey);
     return 0;
 }

@@ -297,6 +297,11 @@ class Suspects(GpuCase):
             self.put("sys/class/dmi/id/product_name", f"{product}\n")
             self.assertEqual("i440FX" in self.doctor(*symptom)["gpu.virtual"]["found"], found)
 
+    def test_a_guest_by_the_flags_of_its_cpus(self):
+        for flags, found in (("fpu vme hypervisor lahf_lm", "a virtual machine"), ("fpu vme", "no virtual machine")):
+            self.put("proc/cpuinfo", f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n\n")
+            self.assertEqual(self.doctor("--passive")["gpu.virtual"]["found"], found)
+
     def test_vgpus(self):
         name = "gpu * links 0\ngpu * name {}".format
         for board, status in (("GRID V100DX-32Q", "warning"), ("NVIDIA A100-1-5C", "warning"), ("GRID K520", "ok"),
