@@ -294,6 +294,12 @@ static void known_bugs_hold_where_their_needs_do(void **state)
     assert_null(find_bug(21803, p5, "F47"));
     assert_non_null(find_bug(22501, MUSTER_NCCL_ON_RTX50, "F72"));
     assert_null(find_bug(22501, MUSTER_NCCL_ON_HOPPER, "F72"));
+    assert_non_null(find_bug(22602, MUSTER_NCCL_ON_RTX50, "F72"));
+    assert_null(find_bug(22703, MUSTER_NCCL_ON_RTX50, "F72"));
+    const uint64_t guest = MUSTER_NCCL_ON_HOPPER | MUSTER_NCCL_NVSWITCH | MUSTER_NCCL_VIRTUAL;
+    assert_non_null(find_bug(22105, guest, "F47"));
+    assert_null(find_bug(22105, guest & ~MUSTER_NCCL_VIRTUAL, "F47"));
+    assert_null(find_bug(22304, guest, "F47"));
 }
 
 /* An entry of a CUDA binary without content. */
@@ -457,7 +463,7 @@ static void a_bug_of_many_versions_is_named_where_it_stands_alone(void **state)
     (void)state;
     const struct muster_known_nccl *bug = pick(22606, 0, "wrong_result", false);
     assert_true(bug && bug->shows & MUSTER_SHOWS_WRONG_DATA && muster_known_nccl_is_wide(bug));
-    bug = pick(22003, 0, "wrong_result", false); /* so does another one */
+    bug = pick(22304, 0, "wrong_result", false); /* so does another one */
     assert_null(bug);
     bug = pick(21004, 0, "init_error", false);
     assert_null(bug);
