@@ -42,8 +42,8 @@ static const struct muster_job_log_kind kinds[] = {
      "host.kernel_log gpu.driver version.nccl_bad host.faults"},
     {"log.launch_variables", "F36", FAILS, 9,
      "the launcher did not tell the rank who it is (RANK, WORLD_SIZE, MASTER_ADDR)",
-     "start with torchrun, or export them: under srun RANK=$SLURM_PROCID, "
-     "LOCAL_RANK=$SLURM_LOCALID, WORLD_SIZE=$SLURM_NTASKS",
+     "start with torchrun (DeepSpeed: deepspeed, or accelerate launch --use_deepspeed), or export "
+     "them: under srun RANK=$SLURM_PROCID, LOCAL_RANK=$SLURM_LOCALID, WORLD_SIZE=$SLURM_NTASKS",
      "job.ranks net.master"},
     {"log.first_collective", "F17,F36", FAILS, 2,
      "DDP's first collective failed: NCCL did not start",

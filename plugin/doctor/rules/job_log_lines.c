@@ -131,6 +131,7 @@ static const struct muster_job_log_line lines[] = {
     {"libibverbs: Warning: no userspace device-specific driver", "log.rdma_driver", "libibverbs"},
     {"does not support the kernel ABI", "log.rdma_driver", "libibverbs"},
     {"NCCL WARN NET/OFI", "log.ofi", "aws-ofi-nccl"},
+    {"NCCL WARN Mismatched collective detected", "log.collective_mismatch", "init.cc"},
     {"NET/OFI*failed", "log.ofi", "aws-ofi-nccl"},
     {"aws-ofi-nccl initialization failed", "log.ofi", "aws-ofi-nccl"},
     {"provider efa output empty list", "log.ofi", "libfabric"},

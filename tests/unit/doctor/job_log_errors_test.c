@@ -37,6 +37,15 @@ static const struct {
     {"FileNotFoundError: [Errno 2] No such file or directory: '/data/train.bin'", "log.data"},
     {"slurmstepd: error: couldn't chdir to `/scratch/me': No such file or directory", "log.data"},
     {"ModuleNotFoundError: No module named 'flash_attn'", "log.package"},
+    {"ModuleNotFoundError: No module named 'mpi4py'", "log.launch_variables"},
+    {"[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:47238: "
+     "Connection refused",
+     "log.gloo_address"},
+    {"[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [10.1.0.7]:47238: "
+     "Connection refused",
+     "log.refused"},
+    {"n1:1:2 [0] init.cc:213 NCCL WARN Mismatched collective detected, please check your calls",
+     "log.collective_mismatch"},
     {"python: error while loading shared libraries: libmpi.so.40: cannot open", "log.package"},
     {"OSError: We couldn't connect to 'https://huggingface.co' to load this file", "log.download"},
     {"OSError: [Errno 28] No space left on device: '/ckpt/step_100'", "log.disk_full"},
