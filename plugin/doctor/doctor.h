@@ -106,6 +106,7 @@ void muster_doctor_known_nccl(struct muster_doctor *doctor);
 void muster_doctor_versions(struct muster_doctor *doctor);
 /* Add to version.nccl: the NCCL that vLLM opens, and libraries that stand before it. */
 void muster_doctor_vllm(const struct muster_doctor *doctor, struct muster_check *check);
+void muster_doctor_profile(const struct muster_doctor *doctor, struct muster_check *check);
 void muster_doctor_preload(const struct muster_doctor *doctor, struct muster_check *check);
 /* Known bugs of the network plugin for EFA. */
 void muster_doctor_known_plugin(struct muster_doctor *doctor);

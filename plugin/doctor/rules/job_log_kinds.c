@@ -247,6 +247,13 @@ static const struct muster_job_log_kind kinds[] = {
      "version.pairs version.plugin ib.devices ib.libraries env.unsafe net.plugin limit.memlock "
      "env.files "
      "env.value host.hugepages host.faults"},
+    {"log.net_profile", "F34,F63", FAILS, 9,
+     "this cloud's network plugin refuses what NCCL's variables are set to",
+     "the line names the variable and the value that is wanted: source the plugin's own script "
+     "last "
+     "on every host (/usr/local/gib/scripts/set_nccl_env.sh, nccl-env-profile.sh), and unset what "
+     "the job or its image sets besides",
+     "net.plugin env.set"},
     {"log.huge_pages", "F11,F63", FAILS, 7, "huge pages were refused, which the network asks for",
      "FI_EFA_USE_HUGE_PAGE=0 (EFA), UCX_ALLOC_PRIO and UCX_IB_ALLOC without huge (UCX), or give "
      "the container hugepages-2Mi",

@@ -130,6 +130,7 @@ static const struct muster_job_log_line lines[] = {
     {"libibverbs: Warning: couldn't load driver", "log.rdma_driver", "libibverbs"},
     {"libibverbs: Warning: no userspace device-specific driver", "log.rdma_driver", "libibverbs"},
     {"does not support the kernel ABI", "log.rdma_driver", "libibverbs"},
+    {"NCCL/NET (shim) mismatch enforced", "log.net_profile", "Google's plugins"},
     {"NCCL WARN NET/OFI", "log.ofi", "aws-ofi-nccl"},
     {"NCCL WARN Mismatched collective detected", "log.collective_mismatch", "init.cc"},
     {"NET/OFI*failed", "log.ofi", "aws-ofi-nccl"},

@@ -288,6 +288,8 @@ static void check_net_plugin(struct muster_doctor *doctor)
     muster_check_expected(check, "what NCCL_NET_PLUGIN names can be loaded");
     if (!given)
         suspect_net_library(doctor, check);
+    if (!given || strcmp(given, "none") != 0)
+        muster_doctor_profile(doctor, check);
     if (!given || strcmp(given, "none") == 0) {
         muster_check_found(check, "NCCL_NET_PLUGIN names none");
         return;

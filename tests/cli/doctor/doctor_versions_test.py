@@ -129,6 +129,17 @@ class Versions(GpuCase):
             check = self.doctor("--passive", FAKE_NCCL=nccl, **given)["version.pairs"]
             self.assertEqual(check["status"], status, check)
 
+    def test_a_script_of_variables(self):
+        given = ("--passive", "--only", "net.plugin", "--symptom", "init_error")
+        names = ("NCCL_NET=gIB", "NCCL_CROSS_NIC=0", "NCCL_IB_TC=52", "NCCL_IB_FIFO_TC=84")
+        job = {"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}
+        self.put("usr/local/gib/scripts/set_nccl_env.sh", "".join(f"export {name}\n" for name in names))
+        check = self.doctor(*given, **job)["net.plugin"]
+        self.assertIn("has none of the variables", check["found"])
+        self.assertIn("source /usr/local/gib/scripts/set_nccl_env.sh", check["advice"])
+        self.assertEqual(self.doctor(*given, NCCL_IB_TC="52", **job)["net.plugin"]["status"], "ok")
+        self.assertEqual(self.doctor(*given)["net.plugin"]["status"], "ok")
+
     def test_a_second_libfabric(self):
         given = ("--passive", "--only", "version.pairs", "--symptom", "init_error")
         self.put("usr/lib/x86_64-linux-gnu/libfabric.so.1")

@@ -38,6 +38,8 @@ static const struct {
     {"slurmstepd: error: couldn't chdir to `/scratch/me': No such file or directory", "log.data"},
     {"ModuleNotFoundError: No module named 'flash_attn'", "log.package"},
     {"ModuleNotFoundError: No module named 'mpi4py'", "log.launch_variables"},
+    {"NCCL WARN NCCL/NET (shim) mismatch enforced: NCCL_MIN_NCHANNELS=8 (expected 4)",
+     "log.net_profile"},
     {"[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:47238: "
      "Connection refused",
      "log.gloo_address"},
