@@ -242,8 +242,8 @@ static const struct muster_job_log_kind kinds[] = {
      "ib.libraries ib.devices"},
     {"log.ofi", "F63", FAILS, 5, "aws-ofi-nccl, the network plugin of EFA, did not work",
      "FI_PROVIDER=efa, the EFA driver and libfabric of one installer, /dev/infiniband in the "
-     "container, a security group that lets the hosts reach themselves; FI_LOG_LEVEL=warn says "
-     "more",
+     "container, a security group that lets the hosts reach themselves, in and out; "
+     "FI_LOG_LEVEL=warn says more",
      "version.pairs version.plugin ib.devices ib.libraries env.unsafe net.plugin limit.memlock "
      "env.files "
      "env.value host.hugepages host.faults"},

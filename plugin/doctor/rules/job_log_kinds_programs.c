@@ -40,6 +40,14 @@ static const struct muster_job_log_kind kinds[] = {
      "py-spy dump --native of that process shows the call; a long compile or load: "
      "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC; else as for a collective that hangs",
      "host.kernel_log gpu.driver version.nccl_bad host.faults"},
+    {"log.pidfd", "F29,F42", FAILS, 9,
+     "a process may not take another one's file descriptors, by which PyTorch shares memory of "
+     "GPUs "
+     "in expandable segments",
+     "PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF without expandable_segments in the processes "
+     "that share memory; or docker: --cap-add=SYS_PTRACE, and kernel.yama.ptrace_scope=0 on the "
+     "host; Linux 5.6 or later",
+     "host.container"},
     {"log.launch_variables", "F36", FAILS, 9,
      "the launcher did not tell the rank who it is (RANK, WORLD_SIZE, MASTER_ADDR)",
      "start with torchrun (DeepSpeed: deepspeed, or accelerate launch --use_deepspeed), or export "

@@ -38,6 +38,8 @@ static const struct {
     {"slurmstepd: error: couldn't chdir to `/scratch/me': No such file or directory", "log.data"},
     {"ModuleNotFoundError: No module named 'flash_attn'", "log.package"},
     {"ModuleNotFoundError: No module named 'mpi4py'", "log.launch_variables"},
+    {"RuntimeError: pidfd_getfd: Operation not permitted", "log.pidfd"},
+    {"RuntimeError: pidfd_open:Operation not permitted", "log.pidfd"},
     {"NCCL WARN NCCL/NET (shim) mismatch enforced: NCCL_MIN_NCHANNELS=8 (expected 4)",
      "log.net_profile"},
     {"[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:47238: "
