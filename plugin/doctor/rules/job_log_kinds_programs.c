@@ -349,7 +349,9 @@ static const struct muster_job_log_kind kinds[] = {
      "--bind-to none, or as many cores as ranks for the job (--cpus-per-task, the container's set)",
      "limit.cpus limit.binding"},
     {"log.hangup", "F10", DIES, 9, "somebody ended the launcher: its terminal closed, or Ctrl-C",
-     "start it in tmux, by nohup or as a batch job, so that it outlives the terminal", ""},
+     "start it in tmux, by setsid or as a batch job, so that it outlives the terminal; nohup alone "
+     "does not protect torchrun, which listens for that signal itself",
+     ""},
     {"log.endpoint", "F36", FAILS, 9, "the rendezvous was given an address that is none",
      "--rdzv-endpoint=HOST:PORT, or MASTER_ADDR, --master_addr, accelerate's main_process_ip: a "
      "name "
