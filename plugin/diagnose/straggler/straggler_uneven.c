@@ -80,8 +80,7 @@ static bool is_of_stage(const struct muster_graph *graph, uint32_t program, doub
 }
 
 /* By how much the one of the stage that works least works longer than the mean of all; what half of
- * them do is usual. Of two stages nothing says which is, but where they differ by more than stages
- * do. */
+ * them do is usual, so that of two stages nothing is told. */
 static double gain_of(const struct muster_graph *graph, const struct muster_view_comm *comm,
                       uint32_t program)
 {
@@ -93,9 +92,7 @@ static double gain_of(const struct muster_graph *graph, const struct muster_view
         same += is;
         least = is && graph->worked[gpu] < least ? graph->worked[gpu] : least;
     }
-    bool differs = comm->members == 2 ? least > MUSTER_STAGES_OF_TWO * (2 * mean - least)
-                                      : 2 * same < comm->members;
-    return differs ? least - mean : 0;
+    return 2 * same < comm->members ? least - mean : 0;
 }
 
 static void add_gpus(const struct muster_graph *graph, const struct muster_view_comm *comm,

@@ -133,7 +133,8 @@ static void test_one_gpu_that_is_a_stage_may_be_slow(void **state)
     assert_int_equal(findings.finding[0].kind, MUSTER_FINDING_UNEVEN_STAGES);
     assert_int_equal(findings.finding[0].ranks, 1);
     assert_int_equal(findings.finding[0].rank[0], 1);
-    assert_true(ranks_has_line(&findings.finding[0].not_observable, "a slow GPU or process looks the same"));
+    assert_true(ranks_has_line(&findings.finding[0].not_observable,
+                               "a slow GPU or process looks the same"));
     muster_findings_free(&findings);
     ranks_end(&ranks);
 }
