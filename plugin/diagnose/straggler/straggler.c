@@ -21,6 +21,8 @@
 #define ALONE    0.2   /* of that: without anybody else's help */
 #define HELPED   2.0 /* times that: who costs nothing by itself, or is as slow as any GPU may be */
 #define MUCH     2.0 /* times as much as another rank of its communicator */
+#define OFTENER  2.0 /* times as often late as the others there: else the work is uneven */
+#define UNEVEN   4.0 /* times the worth: so much uneven work does not cost */
 #define ORDINARY 0.015 /* of a GPU's time, all over the step: by so much GPUs of a kind differ */
 #define MOSTLY   0.6   /* of the time */
 #define PLACES   2.5   /* a step: several */
@@ -95,12 +97,33 @@ static void set_gains(struct muster_what_if *what_if, struct muster_suspects *su
     }
 }
 
+/* Whether it is late much oftener than others are at the same places. Where all of them are late
+ * in every third step, as sequences differ in length, one of them is so a little oftener by chance.
+ */
+static bool is_oftener(const struct muster_graph *graph, uint32_t gpu, struct muster_arena *memory)
+{
+    bool *at = muster_arena_array(memory, graph->positions + 1, sizeof *at);
+    double late[2] = {0}, turns[2] = {0}; /* the others', its own */
+    for (size_t s = 0; s < graph->seats && at; s++)
+        if (graph->seat[s].gpu == gpu && graph->seat[s].culprit)
+            at[graph->seat[s].position] = true;
+    for (size_t s = 0; s < graph->seats && at; s++) {
+        const struct muster_seat *seat = &graph->seat[s];
+        if (at[seat->position] && seat->culprit == (seat->gpu == gpu)) {
+            late[seat->gpu == gpu] += seat->late;
+            turns[seat->gpu == gpu] += seat->turns;
+        }
+    }
+    return !at || late[1] * turns[0] >= OFTENER * late[0] * turns[1];
+}
+
 /* Among ranks that send to each other who waited for another is told less well from who is late:
  * one must have cost something by itself, or twice as much beside the others. So must who is as
  * slow as any GPU may be. */
 static void keep_worthy(const struct muster_graph *graph, const struct muster_view_span *span,
                         struct muster_suspects *suspects)
 {
+    struct muster_arena scratch = {0};
     bool sends = graph->first_partner != NULL;
     double worth = suspects->worth;
     size_t kept = 0;
@@ -111,10 +134,13 @@ static void keep_worthy(const struct muster_graph *graph, const struct muster_vi
         bool sure =
             !sends || own->alone_ns >= ALONE * worth * covered || own->share >= HELPED * worth;
         sure = sure && (!own->ordinary || own->share >= HELPED * worth);
+        sure = sure && (!sends || own->host || own->share >= UNEVEN * worth ||
+                        is_oftener(graph, own->gpu, &scratch));
         if (own->share >= worth && own->last_ns >= worth * covered && sure)
             suspects->suspect[kept++] = *own;
     }
     suspects->n = kept;
+    muster_arena_end(&scratch, graph->memory);
 }
 
 /* The suspects of one communicator, if all of its ranks are. */
