@@ -181,11 +181,18 @@ static bool is_an_end(size_t kind)
     return strcmp(kind_at(kind)->id, "log.rank_failed") == 0;
 }
 
+/* Progress of preparing data: what each job prints, until others wait for it for too long. */
+static bool is_preparation(const char *id)
+{
+    return strcmp(id, "log.preparing") == 0;
+}
+
 /* What a program may catch, and go on with less: a log that goes on behind it shows that it did. */
 static bool may_be_caught(size_t kind)
 {
     static const char *const ids[] = {"log.rank_memory", "log.program",  "log.data",
-                                      "log.package",     "log.download", "log.permission"};
+                                      "log.package",     "log.download", "log.permission",
+                                      "log.preparing"};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         if (strcmp(kind_at(kind)->id, ids[i]) == 0)
             return true;
@@ -215,6 +222,13 @@ static bool is_of_an_end(size_t kind)
     return !is_slowness(kind_at(kind)) && kind_at(kind)->weight != 1 && !may_be_caught(kind);
 }
 
+/* Whether a line of the other kind, soon behind one of the first, shows that it did not go on. */
+static bool is_its_end(size_t kind, size_t other)
+{
+    return is_preparation(kind_at(kind)->id) ? strcmp(kind_at(other)->id, "log.time_out") == 0
+                                             : is_of_an_end(other);
+}
+
 static void take_fate(struct muster_job_log *log, const char *line, const bool *taken)
 {
     enum { TO_THE_END = 50 }; /* lines: other ranks go on until they need the one that failed */
@@ -224,7 +238,7 @@ static void take_fate(struct muster_job_log *log, const char *line, const bool *
             continue;
         for (size_t other = 0; other < kinds() && !taken[i]; other++)
             log->of[i].fatal |=
-                taken[other] && is_of_an_end(other) && log->of[i].behind < TO_THE_END;
+                taken[other] && is_its_end(i, other) && log->of[i].behind < TO_THE_END;
         log->of[i].behind += !failed;
         if (taken[i])
             log->of[i].behind = log->of[i].fatal = 0;
@@ -269,7 +283,8 @@ static void take_line(struct muster_job_log *log, const char *line)
     bool any = false;
     for (size_t i = 0; (known = muster_job_log_line(i)); i++) {
         if ((channel && !is_of_a_way(known)) || !muster_log_text_has(&words, known->words) ||
-            (is_of_a_way(known) && goes_by_gpudirect(line)) || (any && is_any_error(known->id)))
+            (is_of_a_way(known) && goes_by_gpudirect(line)) || (any && is_any_error(known->id)) ||
+            (is_preparation(known->id) && strstr(line, "100%")))
             continue;
         size_t at = index_of(known->id);
         if (at >= sizeof taken / sizeof *taken || taken[at])
@@ -303,8 +318,9 @@ void muster_job_log_take(struct muster_job_log *log, const char *text, size_t si
 /* Healthy logs have such lines, too: no more than a hint. */
 static bool is_hint(const struct muster_job_log *log, size_t kind)
 {
+    bool goes_on = log->of[kind].behind > 0 || is_preparation(kind_at(kind)->id);
     return is_slowness(kind_at(kind)) || kind_at(kind)->weight == 1 ||
-           (log->of[kind].behind > 0 && !log->of[kind].fatal);
+           (goes_on && !log->of[kind].fatal);
 }
 
 /* Whether a weightier kind is of the same lines: its words are nearer to the cause. */

@@ -30,6 +30,15 @@ static const struct muster_job_log_kind kinds[] = {
      "the line names it: look at what that rank did before (its own error, preprocessing, a longer "
      "shard, a save)",
      "net.mesh net.scanner net.names net.interface net.firewall"},
+    {"log.preparing", "F05", ABSENT, 7,
+     "a rank was still preparing data when the others' time-out was over",
+     "prepare once before the job and let it read the cache; or a longer time-out: "
+     "init_process_group(timeout=...), ddp_timeout of transformers",
+     ""},
+    {"log.mesh", "F25", ABSENT, 9, "a service mesh refused a connection of the job",
+     "annotation sidecar.istio.io/inject: \"false\" on the job's pods, or an AuthorizationPolicy "
+     "that lets them reach each other",
+     "net.mesh"},
     {"log.rank_zero", "F01,F10", ABSENT, 6,
      "rank 0 did not publish NCCL's id: it had ended, or was busy before its first collective",
      "look at rank 0's own first error, else at what it does alone (download, preprocessing, a "

@@ -407,6 +407,7 @@ static const struct muster_job_log_line lines[] = {
     {"Call to mmap failed", "log.host_memory", "misc/shmutils.cc"},
     {"NCCL WARN Failed to mmap", "log.host_memory", "include/alloc.h"},
     {"NET/Plugin*libfabric.so*cannot open shared object file", "log.plugin", "plugin/net.cc"},
+    {"NET/Plugin*version `*' not found", "log.plugin", "plugin/net.cc"},
     {"NET/Plugin*libhwloc*cannot open shared object file", "log.plugin", "plugin/net.cc"},
     {"No RMA-capable devices found", "log.gin", "rma/rma_proxy.cc"},
     {"NCCL WARN*RMA not supported", "log.gin", "rma/rma_proxy.cc"},

@@ -352,6 +352,23 @@ static void memory_that_ran_out_counts_unless_the_job_went_on(void **state)
     expect_shown(text, "hang_stuck");
 }
 
+static void preparing_counts_where_others_waited_for_it_too_long(void **state)
+{
+    static const char late[] = "Watchdog caught collective operation timeout\n";
+    char text[4000];
+    (void)state;
+    expect_shown("Map (num_proc=8):  11%|#  | 11/100\n", "");
+    snprintf(text, sizeof text, "Map (num_proc=8):  11%%|#  | 11/100\n%s", late);
+    expect_shown(text, "hang_absent");
+    snprintf(text, sizeof text, "Map (num_proc=8): 100%%|###| 100/100\n%s", late);
+    expect_shown(text, "hang_stuck");
+    snprintf(text, sizeof text, "Map (num_proc=8):  11%%|#  | 11/100\n");
+    for (int i = 0; i < 60; i++)
+        strncat(text, "step 12 loss 2.31\n", sizeof text - strlen(text) - 1);
+    strncat(text, late, sizeof text - strlen(text) - 1);
+    expect_shown(text, "hang_stuck");
+}
+
 static void what_follows_from_a_line_proves_nothing_besides(void **state)
 {
     char words[128];
@@ -559,6 +576,7 @@ int main(void)
         cmocka_unit_test(a_healthy_log_proves_nothing),
         cmocka_unit_test(a_line_of_a_healthy_job_is_no_problem),
         cmocka_unit_test(memory_that_ran_out_counts_unless_the_job_went_on),
+        cmocka_unit_test(preparing_counts_where_others_waited_for_it_too_long),
         cmocka_unit_test(what_follows_from_a_line_proves_nothing_besides),
         cmocka_unit_test(any_bytes_are_lines),
         cmocka_unit_test(a_log_gives_settings_and_ways),
