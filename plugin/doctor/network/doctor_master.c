@@ -199,7 +199,7 @@ static void evaluate_address(const struct muster_doctor *doctor, struct muster_c
 void muster_doctor_master(struct muster_doctor *doctor, const struct muster_interfaces *interfaces)
 {
     struct muster_check *check = muster_check_begin(doctor->checks, "net.master", "F36");
-    const char *address = muster_env("MASTER_ADDR");
+    const char *address = muster_doctor_setting(doctor, "MASTER_ADDR");
     if (!address) {
         muster_check_found(check, "MASTER_ADDR is not set");
         suspect_usual_port(doctor, check);

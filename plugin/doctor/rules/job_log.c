@@ -102,6 +102,12 @@ const char *muster_job_log_value(const struct muster_job_log *log, const char *n
     return NULL;
 }
 
+static void note_setting(struct muster_job_log *log, const char *name, const char *value)
+{
+    muster_text_copy(log->set[log->sets].name, sizeof log->set[0].name, name);
+    muster_text_copy(log->set[log->sets++].value, sizeof log->set[0].value, value);
+}
+
 /* "NCCL INFO NCCL_IB_HCA set by environment to mlx5_0." How much the run was to log is no setting
  * of the job. */
 static void take_setting(struct muster_job_log *log, const char *line)
@@ -123,8 +129,26 @@ static void take_setting(struct muster_job_log *log, const char *line)
     muster_text_copy(value, sizeof value, raw);
     if (strncmp(name, "NCCL_DEBUG", strlen("NCCL_DEBUG")) == 0 || muster_job_log_value(log, name))
         return;
-    muster_text_copy(log->set[log->sets].name, sizeof name, name);
-    muster_text_copy(log->set[log->sets++].value, sizeof value, value);
+    note_setting(log, name, value);
+}
+
+/* "rank=2 local_rank=0 distributed_init_method=tcp://127.0.0.1:29501": where ranks of several hosts
+ * meet, as by MASTER_ADDR. Of one host it may be any address. */
+static void take_meeting(struct muster_job_log *log, const char *line)
+{
+    static const char mark[] = "init_method=tcp://", name[] = "MASTER_ADDR";
+    const char *at = strstr(line, mark), *ranks = strstr(line, " rank=");
+    unsigned rank, local;
+    if (!at || !ranks || log->sets == MUSTER_JOB_LOG_SET || muster_job_log_value(log, name) ||
+        sscanf(ranks, " rank=%9u local_rank=%9u", &rank, &local) != 2 || rank == local)
+        return;
+    at += strlen(mark);
+    char address[sizeof log->set[0].value];
+    size_t n = strcspn(at, ": ,'\"/\r");
+    bool is_known = n > 0 && n < sizeof address && at[0] != '['; /* IPv6 is not */
+    snprintf(address, sizeof address, "%.*s", is_known ? (int)n : 0, at);
+    if (is_known)
+        note_setting(log, name, address);
 }
 
 static bool goes_by_gpudirect(const char *line)
@@ -274,6 +298,7 @@ static void take_line(struct muster_job_log *log, const char *line)
     if (!channel) {
         take_version(log, line);
         take_setting(log, line);
+        take_meeting(log, line);
         take_first_to_end(log, line);
         log->nvls_none |= strstr(line, "NVLS multicast support is not available") != NULL;
     }

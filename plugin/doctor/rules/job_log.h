@@ -76,7 +76,8 @@ struct muster_job_log {
     int kernels;
     struct {
         char name[64], value[64];
-    } set[MUSTER_JOB_LOG_SET]; /* variables that NCCL logged as read, each once */
+    } set[MUSTER_JOB_LOG_SET]; /* variables that NCCL logged as read, and MASTER_ADDR by where the
+                                  ranks meet; each once */
     int sets;
     unsigned long way[MUSTER_WAYS]; /* lines of channels */
     bool nvls_none;                 /* NCCL logged that it goes without NVLink SHARP */

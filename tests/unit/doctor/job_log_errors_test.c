@@ -270,6 +270,18 @@ static void what_follows_from_the_first_error_gives_way_to_it(void **state)
     muster_checks_free(&checks);
 }
 
+static void where_ranks_of_several_hosts_meet_is_read(void **state)
+{
+    struct muster_job_log *log = *state;
+    read_text(log, "rank=1 local_rank=1 distributed_init_method=tcp://10.0.0.1:29501\n");
+    assert_null(muster_job_log_value(log, "MASTER_ADDR"));
+    read_text(log, "x rank=1 local_rank=1 distributed_init_method=tcp://10.0.0.1:29501\n"
+                   "x rank=2 local_rank=0 distributed_init_method=tcp://[fe80::1]:1\n"
+                   "x rank=2 local_rank=0 distributed_init_method=tcp://127.0.0.1:1\n"
+                   "x rank=3 local_rank=1 distributed_init_method=tcp://10.0.0.2:1\n");
+    assert_string_equal(muster_job_log_value(log, "MASTER_ADDR"), "127.0.0.1");
+}
+
 static int make_log(void **state)
 {
     *state = calloc(1, sizeof(struct muster_job_log));
@@ -292,6 +304,7 @@ int main(void)
         cmocka_unit_test(the_last_warning_that_a_framework_quotes_is_known),
         cmocka_unit_test(the_rank_that_torchrun_saw_end_first_is_told),
         cmocka_unit_test(what_follows_from_the_first_error_gives_way_to_it),
+        cmocka_unit_test(where_ranks_of_several_hosts_meet_is_read),
     };
     return cmocka_run_group_tests(tests, make_log, free_log);
 }
