@@ -127,7 +127,12 @@ static int parse(int argc, char **argv, struct options *options)
         if (parse_one(c, options))
             return -1;
     options->live |= options->null && !options->fleet;
-    return optind == argc && options->from <= options->to ? 0 : -1;
+    if (options->from > options->to && !options->null) {
+        fprintf(stderr, "verdicts: --from %" PRIu64 " lies behind --to %" PRIu64 ": give both\n",
+                options->from, options->to);
+        return -1;
+    }
+    return optind == argc ? 0 : -1;
 }
 
 struct bench {
