@@ -71,38 +71,24 @@ static double mean_of(const struct muster_graph *graph, const struct muster_view
     return sum / comm->members;
 }
 
-/* The two ends of a pipeline may have one program: of the stage are those that work more than the
- * mean. */
-static bool is_of_stage(const struct muster_graph *graph, uint32_t program, double mean,
-                        uint32_t gpu)
-{
-    return graph->program[gpu] == program && graph->worked[gpu] > mean;
-}
-
-/* By how much the one of the stage that works least works longer than the mean of all; what half of
- * them do is usual, so that of two stages nothing is told. */
-static double gain_of(const struct muster_graph *graph, const struct muster_view_comm *comm,
-                      uint32_t program)
+/* Notes the GPUs of a pipeline that are of the stage: of its program, and as the two ends may have
+ * one, those that work more than the mean. Returns by how much the one of them that works least
+ * works longer than that; what half of a pipeline's GPUs do is usual, so that of two stages nothing
+ * is told. */
+static double take_pipeline(const struct muster_graph *graph, const struct muster_view_comm *comm,
+                            struct longest_stage *longest)
 {
     double mean = mean_of(graph, comm), least = 1;
     uint32_t same = 0;
     for (uint32_t i = 0; i < comm->members; i++) {
         uint32_t gpu = gpu_at(graph->view, comm, i);
-        bool is = is_of_stage(graph, program, mean, gpu);
+        double worked = graph->worked[gpu];
+        bool is = graph->program[gpu] == longest->program && worked > mean;
+        longest->gpus[gpu] |= is;
         same += is;
-        least = is && graph->worked[gpu] < least ? graph->worked[gpu] : least;
+        least = is && worked < least ? worked : least;
     }
     return 2 * same < comm->members ? least - mean : 0;
-}
-
-static void add_gpus(const struct muster_graph *graph, const struct muster_view_comm *comm,
-                     struct longest_stage *longest)
-{
-    double mean = mean_of(graph, comm);
-    for (uint32_t i = 0; i < comm->members; i++) {
-        uint32_t gpu = gpu_at(graph->view, comm, i);
-        longest->gpus[gpu] |= is_of_stage(graph, longest->program, mean, gpu);
-    }
 }
 
 static struct longest_stage find_longest(const struct muster_graph *graph)
@@ -122,8 +108,7 @@ static struct longest_stage find_longest(const struct muster_graph *graph)
             longest.gpu = gpu;
         }
         longest.differs |= graph->program[gpu] != longest.program;
-        longest.gains += gain_of(graph, &view->comm[c], longest.program);
-        add_gpus(graph, &view->comm[c], &longest);
+        longest.gains += take_pipeline(graph, &view->comm[c], &longest);
     }
     return longest;
 }
